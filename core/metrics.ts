@@ -1,4 +1,10 @@
-import { type Counter, createMetricSet, durationBuckets, sizeBuckets } from '../platform/observability/metrics.ts'
+import {
+  atScrape,
+  type Counter,
+  createMetricSet,
+  durationBuckets,
+  sizeBuckets,
+} from '../platform/observability/metrics.ts'
 import texts from './metrics.json' with { type: 'json' }
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>
@@ -77,22 +83,17 @@ function withZeros<Labels extends string>(counter: Counter<Labels>, series: Reco
   return counter
 }
 
-export function observeLags({ followerLag }: Pick<CoreMetrics, 'followerLag'>, lags: Record<string, () => number>) {
-  Object.assign(followerLag, {
-    collect() {
-      for (const [follower, lagMs] of Object.entries(lags)) followerLag.set({ follower }, lagMs() / 1000)
-    },
+export const observeLags = ({ followerLag }: Pick<CoreMetrics, 'followerLag'>, lags: Record<string, () => number>) =>
+  atScrape(followerLag, () => {
+    for (const [follower, lagMs] of Object.entries(lags)) followerLag.set({ follower }, lagMs() / 1000)
   })
-}
 
 export function observeJobs(
   { jobLastSuccess, jobPeriod }: Pick<CoreMetrics, 'jobLastSuccess' | 'jobPeriod'>,
   jobs: { name: string; everyMs: number; lastSuccessAt(): number }[],
 ) {
   for (const { name, everyMs } of jobs) jobPeriod.set({ task: name }, everyMs / 1000)
-  Object.assign(jobLastSuccess, {
-    collect() {
-      for (const { name, lastSuccessAt } of jobs) jobLastSuccess.set({ task: name }, lastSuccessAt() / 1000)
-    },
+  atScrape(jobLastSuccess, () => {
+    for (const { name, lastSuccessAt } of jobs) jobLastSuccess.set({ task: name }, lastSuccessAt() / 1000)
   })
 }

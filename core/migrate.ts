@@ -2,12 +2,12 @@
 import { parseArgs } from 'node:util'
 import type { Logger } from 'pino'
 import { createLogger } from '../platform/observability/logger.ts'
-import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
+import { runCommand } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { forgetWithdrawnKeys } from './database/key-check.ts'
 import { createSealedSecrets, rekey } from './database/rekey.ts'
-import type { SchemaStatus } from './database/schema.ts'
-import { openSchemaTools, type SchemaTools } from './database/schema-tools.ts'
+
+import { openSchemaTools, type SchemaStatus, type SchemaTools } from './database/schema.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 
@@ -19,7 +19,9 @@ const usage = `Brings the database up to date: creates missing indexes and runs 
   npm run migrate -- --rekey        seals every secret with the first key of SECRET_KEYS
   npm run migrate -- --restored     after a restore, before the cores start: makes every reader read its history again`
 
-const flags = ['status', 'dry-run', 'contract', 'rekey', 'restored', 'help'] as const
+const flag = { type: 'boolean' } as const
+const flags = { status: flag, 'dry-run': flag, contract: flag, rekey: flag, restored: flag, help: flag }
+type Flags = { [Name in keyof typeof flags]?: boolean }
 
 function printStatus(status: SchemaStatus) {
   const { missing, different, toExpand, toContract, unknown } = status
@@ -36,14 +38,14 @@ function printStatus(status: SchemaStatus) {
     console.log('The database has all that this version needs.')
 }
 
-async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Record<(typeof flags)[number], boolean>>) {
+async function run(tools: SchemaTools, config: CoreConfig, options: Flags) {
   if (options.status || options['dry-run']) return printStatus(await tools.status())
   if (options.rekey) {
     requireSettings(config, 'SECRET_KEYS')
     const keys = parseSecretKeys(config.SECRET_KEYS)
-    const keyring = createKeyring(keys)
-    const { kid } = keys[0]
-    const { changed, inUse } = await rekey(createSealedSecrets(tools.collections), createSecretBox(keyring), kid)
+    const [{ kid }] = keys
+    const box = createSecretBox(createKeyring(keys))
+    const { changed, inUse } = await rekey(createSealedSecrets(tools.collections), box, kid)
     console.log(`${changed} secrets re-encrypted.`)
     for (const [used, count] of Object.entries(inUse)) console.log(`${used}: ${count} secrets`)
     await forgetWithdrawnKeys(tools.collections.keys, keys)
@@ -57,35 +59,24 @@ async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Reco
   console.log('A new history has begun: streams of earlier sessions will read their history again.')
 }
 
-interface Preparation {
-  config: CoreConfig
-  stop(): Promise<void>
-}
-
-type Prepare = (given: CoreConfig, logger: Logger) => Promise<Preparation>
+/** Adds settings that the environment lacks, for example the URI of a local database. */
+export type Prepare = (given: CoreConfig, logger: Logger) => Promise<{ config: CoreConfig; stop(): Promise<void> }>
 
 async function main(prepare: Prepare) {
-  const flagOptions = Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }]))
-  const options = parseArgs({ options: flagOptions }).values as Partial<Record<(typeof flags)[number], boolean>>
+  const options: Flags = parseArgs({ options: flags }).values
   if (options.help) return console.log(usage)
   const given = readCoreConfig()
   const { config, stop } = await prepare(given, createLogger('migrate', given.LOG_LEVEL))
   try {
     requireSettings(config, 'MONGODB_URI')
-    const tools = await openSchemaTools({
-      uri: config.MONGODB_URI,
-      name: config.MONGODB_DATABASE,
-      timeoutMs: config.MONGODB_TIMEOUT_MS,
-    })
+    const { MONGODB_URI: uri, MONGODB_DATABASE: name, MONGODB_TIMEOUT_MS: timeoutMs } = config
+    const tools = await openSchemaTools({ uri, name, timeoutMs })
     await run(tools, config, options).finally(tools.close)
   } finally {
     await stop()
   }
 }
 
-/** `prepare` adds settings that the environment lacks. */
-export function runMigrate(prepare: Prepare) {
-  main(prepare).catch((error: unknown) => failStart('migrate', asUsageError(error)))
-}
+export const runMigrate = (prepare: Prepare) => runCommand('migrate', () => main(prepare))
 
 if (import.meta.main) runMigrate(async (config) => ({ config, stop: async () => {} }))

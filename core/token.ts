@@ -1,7 +1,7 @@
 // Prints a service token, which is not stored: `npm run make -- token --subject <name> --scopes <scope,…>`.
 import { parseArgs } from 'node:util'
 import { SettingError } from '../platform/settings/settings.ts'
-import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
+import { runCommand } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createAccess, knownScopes } from './workspaces/access.ts'
@@ -16,9 +16,11 @@ const usage = `Creates a service token, signed with the first key of SECRET_KEYS
   --workspace  the workspace that it is limited to; default: all
   --days       its lifetime in days, default: 90`
 
-type Prepare = (given: CoreConfig) => Promise<CoreConfig>
+/** Runs the command. `prepare` adds settings that the environment lacks, for example local secret keys. */
+export const runToken = (prepare: (given: CoreConfig) => Promise<CoreConfig>) =>
+  runCommand('token', () => printToken(prepare))
 
-async function main(prepare: Prepare) {
+async function printToken(prepare: (given: CoreConfig) => Promise<CoreConfig>) {
   const { values } = parseArgs({
     options: {
       subject: { type: 'string', default: '' },
@@ -46,11 +48,6 @@ async function main(prepare: Prepare) {
     workspaceId: values.workspace,
   })
   console.log(token)
-}
-
-/** `prepare` adds settings that the environment lacks. */
-export function runToken(prepare: Prepare) {
-  main(prepare).catch((error: unknown) => failStart('token', asUsageError(error)))
 }
 
 if (import.meta.main) runToken(async (config) => config)

@@ -27,12 +27,6 @@ export interface DemoFile {
   mongodbUri: string
 }
 
-interface DemoAddresses {
-  gatewayUrl: string
-  coreUrl: string
-  origin: string
-}
-
 export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
 /** Later starts reuse the demo workspace of the first. */
@@ -40,13 +34,14 @@ export async function seedDemo(
   core: RunningCore,
   config: CoreConfig,
   dataDir: string,
-  given?: DemoAddresses,
+  given?: Pick<DemoFile, 'gatewayUrl' | 'coreUrl' | 'origin'>,
 ): Promise<DemoFile> {
   const { CORE_PORT, CORE_TLS_CERT } = config
   const { secretBox, bus } = core
+  const { issue } = accessOf(core)
+  const { workspaceId, connectionId, siteKey } = demoIds
   const workspaceStore = workspaceStoreOf(core)
-  const path = join(dataDir, 'demo.json')
-  const earlier = readJsonFile<DemoFile>(path, demoRemedy)
+  const earlier = readJsonFile<DemoFile>(join(dataDir, 'demo.json'), demoRemedy)
   const addresses = given ?? {
     gatewayUrl: earlier?.gatewayUrl ?? 'http://localhost:8080',
     coreUrl: `${CORE_TLS_CERT ? 'https' : 'http'}://localhost:${CORE_PORT}`,
@@ -54,22 +49,13 @@ export async function seedDemo(
   }
 
   const identity = { kid: 'demo', secret: randomBytes(32).toString('base64url') }
-  await workspaceStore.insertWorkspace({
-    workspaceId: demoIds.workspaceId,
-    name: 'Demo',
-    createdAt: new Date(core.now()),
-  })
-  await workspaceStore.insertConnection({
-    connectionId: demoIds.connectionId,
-    workspaceId: demoIds.workspaceId,
-    name: 'Demo shop',
-    status: 'enabled',
-    statusVersion: 0,
-  })
+  await workspaceStore.insertWorkspace({ workspaceId, name: 'Demo', createdAt: new Date(core.now()) })
+  const connection = { connectionId, workspaceId, name: 'Demo shop', status: 'enabled', statusVersion: 0 } as const
+  await workspaceStore.insertConnection(connection)
   await workspaceStore.insertInstallation({
-    publicSiteKey: demoIds.siteKey,
-    connectionId: demoIds.connectionId,
-    workspaceId: demoIds.workspaceId,
+    publicSiteKey: siteKey,
+    connectionId,
+    workspaceId,
     origins: [addresses.origin],
     enabled: true,
     appearance: defaultAppearance,
@@ -77,39 +63,33 @@ export async function seedDemo(
     defaultLocale: 'en',
     identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret), createdAt: new Date() }],
   })
-  const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
+  const [installation] = await workspaceStore.findInstallations([siteKey])
   if (installation && !installation.origins.includes(addresses.origin)) {
-    await workspaceStore.addOrigin(demoIds.siteKey, addresses.origin)
-    bus.emit('changed', [demoIds.siteKey])
+    await workspaceStore.addOrigin(siteKey, addresses.origin)
+    bus.emit('changed', [siteKey])
   }
   const [current] = installation?.identitySecrets ?? []
 
   const file: DemoFile = {
     ...addresses,
-    siteKey: demoIds.siteKey,
-    workspaceId: demoIds.workspaceId,
-    serviceToken: await accessOf(core).issue({ subject: 'demo', scopes: [...operatorScopes] }),
+    siteKey,
+    workspaceId,
+    serviceToken: await issue({ subject: 'demo', scopes: [...operatorScopes] }),
     workspaceSession: await workspaceSession(config),
     identity: current ? { kid: current.kid, secret: secretBox.open(current.sealed) } : identity,
     mongodbUri: config.MONGODB_URI,
   }
-  await writePrivately(path, `${JSON.stringify(file, null, 2)}\n`)
-  // For `curl -K`: process lists and the shell history do not get the token.
-  await writePrivately(join(dataDir, 'agent.curl'), `header = "Authorization: Bearer ${file.serviceToken}"\n`)
-  await writePrivately(join(dataDir, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
-  await writePrivately(
-    join(dataDir, 'gateway.token'),
-    await accessOf(core).issue({ subject: 'gateway', scopes: ['visitors:act'] }),
-  )
-  await writePrivately(
-    join(dataDir, 'delivery.token'),
-    await accessOf(core).issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
-  )
-  const { workspaceId } = demoIds
-  await writePrivately(
-    join(dataDir, 'bot.token'),
-    await accessOf(core).issue({ subject: 'bot', scopes: ['bots:act'], workspaceId }),
-  )
+  const header = (token: string) => `header = "Authorization: Bearer ${token}"\n`
+  const files = {
+    'demo.json': `${JSON.stringify(file, null, 2)}\n`,
+    // For `curl -K`: process lists and the shell history do not get the token.
+    'agent.curl': header(file.serviceToken),
+    'workspace.curl': header(file.workspaceSession),
+    'gateway.token': await issue({ subject: 'gateway', scopes: ['visitors:act'] }),
+    'delivery.token': await issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
+    'bot.token': await issue({ subject: 'bot', scopes: ['bots:act'], workspaceId }),
+  }
+  for (const [name, content] of Object.entries(files)) await writePrivately(join(dataDir, name), content)
   return file
 }
 

@@ -1,50 +1,28 @@
-import type { Logger } from 'pino'
 import type { CoreConfig } from '../core/config.ts'
-import type { RunningCore } from '../core/context.ts'
 import { type CoreStartOptions, startCore } from '../core/start-core.ts'
 import { withDataFolderSecrets } from '../serve/data-folder.ts'
 import type { DevConfig } from './config.ts'
 import { attachEngine } from './engine/engine.ts'
 import { nudgeOfDatabase } from './engine/nudge.ts'
 
-interface LocalSettings {
-  config: CoreConfig
-  /** Stops an engine of this process. */
-  stop(): Promise<void>
-}
-
 /** Except in production. */
 export const withLocalSecrets = async (given: CoreConfig, { DATA_DIR, NODE_ENV }: DevConfig): Promise<CoreConfig> =>
   NODE_ENV === 'production' ? given : withDataFolderSecrets(given, DATA_DIR)
 
-interface WaitOptions {
-  logger: Logger
-  signal?: AbortSignal
-}
+type WaitOptions = Pick<CoreStartOptions, 'logger' | 'signal'>
 
 /** Attaches the embedded engine if the settings name no database. */
-export async function withDatabase(given: CoreConfig, dev: DevConfig, options: WaitOptions): Promise<LocalSettings> {
+export async function withDatabase(given: CoreConfig, dev: DevConfig, options: WaitOptions) {
   if (given.MONGODB_URI !== '') return { config: given, stop: async () => {} }
   const { uri, stop } = await attachEngine({ dataDir: dev.DATA_DIR, ...options })
   return { config: { ...given, MONGODB_URI: uri }, stop }
 }
 
-export async function completeSettings(
-  given: CoreConfig,
-  dev: DevConfig,
-  options: WaitOptions,
-): Promise<LocalSettings> {
-  return withDatabase(await withLocalSecrets(given, dev), dev, options)
-}
-
-interface LocalCore {
-  core: RunningCore
-  /** With secrets of the data folder and the database address. */
-  config: CoreConfig
-}
+export const completeSettings = async (given: CoreConfig, dev: DevConfig, options: WaitOptions) =>
+  withDatabase(await withLocalSecrets(given, dev), dev, options)
 
 /** Stopping the core also stops the engine. */
-export async function startLocalCore(given: CoreConfig, dev: DevConfig, options: CoreStartOptions): Promise<LocalCore> {
+export async function startLocalCore(given: CoreConfig, dev: DevConfig, options: CoreStartOptions) {
   const { config, stop } = await completeSettings(given, dev, options)
   const nudge = nudgeOfDatabase(config.MONGODB_URI, config.MONGODB_DATABASE)
   async function stopDatabase() {

@@ -2,7 +2,6 @@
 
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import type { Server } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isConsoleStale } from '../console/build.ts'
@@ -11,7 +10,7 @@ import type { RunningCore } from '../core/context.ts'
 import { createOwnerLink } from '../core/operators/console-sessions.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
 import { loadConfig } from '../gateway/config.ts'
-import { boundServer } from '../platform/http/bounded-server.ts'
+import { boundServer, closeServer } from '../platform/http/bounded-server.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
 import { warnOfMisspeltNames } from '../platform/settings/config.ts'
@@ -51,8 +50,9 @@ async function startAll() {
   const PUBLIC_URL = given.PUBLIC_URL || (given.SMTP_URL && `http://localhost:${gatewayConfig.GATEWAY_PORT}`)
   const { core, config: coreConfig } = await startLocalCore({ ...given, PUBLIC_URL }, dev, { logger })
   closers.push(core.stop)
+  const gatewayUrl = `http://localhost:${gatewayConfig.GATEWAY_PORT}`
   const addresses = {
-    gatewayUrl: `http://localhost:${gatewayConfig.GATEWAY_PORT}`,
+    gatewayUrl,
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
     origin: `http://localhost:${DEMO_PORT}`,
   }
@@ -63,11 +63,11 @@ async function startAll() {
   await startParts(core, configs, closers)
   await built
   const agentCommand = replyCommand(addresses.coreUrl, dev.DATA_DIR)
-  const { gatewayUrl } = addresses
   const demo = await createDemoSite({ gatewayUrl, siteKey: demoIds.siteKey, identity, agentCommand })
   boundServer(demo)
   closers.push(() => closeServer(demo))
-  await listenOn({ host: ['DEMO_PORT', ''], port: ['DEMO_PORT', DEMO_PORT] }, () => listen(demo, DEMO_PORT))
+  const listening = () => once(demo.listen(DEMO_PORT), 'listening')
+  await listenOn({ host: ['DEMO_PORT', ''], port: ['DEMO_PORT', DEMO_PORT] }, listening)
   printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInLink: await newSignInLink(core, gatewayUrl) })
 }
 
@@ -87,21 +87,10 @@ async function newSignInLink(core: RunningCore, gatewayUrl: string) {
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }
 
-function printGuide({
-  gatewayUrl,
-  coreUrl,
-  origin,
-  dataDir,
-  agentCommand,
-  signInLink,
-}: {
-  gatewayUrl: string
-  coreUrl: string
-  origin: string
-  dataDir: string
-  agentCommand: string
-  signInLink: string
-}) {
+function printGuide(
+  shown: Record<'gatewayUrl' | 'coreUrl' | 'origin' | 'dataDir' | 'agentCommand' | 'signInLink', string>,
+) {
+  const { gatewayUrl, coreUrl, origin, dataDir, agentCommand, signInLink } = shown
   console.log(`
 Service is ready.
 
@@ -122,16 +111,6 @@ Or answer the latest conversation from here:
 
 Ctrl-C stops everything.
 `)
-}
-
-async function listen(server: Server, port: number) {
-  server.listen(port)
-  await once(server, 'listening')
-}
-
-function closeServer(server: Server) {
-  server.closeAllConnections()
-  return new Promise((resolve) => server.close(resolve))
 }
 
 closeAtEnd(closers)

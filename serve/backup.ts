@@ -7,11 +7,12 @@ import { isDeepStrictEqual, parseArgs } from 'node:util'
 import type { Logger } from 'pino'
 import { type CoreConfig, readCoreConfig, requireSettings } from '../core/config.ts'
 import { type BackupContent, openBackups, readBackup } from '../core/database/backup.ts'
+import type { Prepare } from '../core/migrate.ts'
 import { startCore } from '../core/start-core.ts'
 import { listWorkspaces } from '../core/workspaces/workspaces.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { SettingError } from '../platform/settings/settings.ts'
-import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
+import { runCommand } from '../platform/settings/start-faults.ts'
 import { readServeConfig } from './config.ts'
 import { type DataFolderSecrets, readSecrets, secretsFile } from './data-folder.ts'
 import { makePrivate, writePrivately } from './private-folder.ts'
@@ -135,8 +136,6 @@ function keysIn({ secrets }: BackupContent): Partial<CoreConfig> {
 
 const documentsIn = ({ counts }: BackupContent) => Object.values(counts).reduce((sum, count) => sum + count, 0)
 
-type Prepare = (given: CoreConfig, logger: Logger) => Promise<{ config: CoreConfig; stop(): Promise<void> }>
-
 async function main(command: keyof typeof commands, prepare: Prepare) {
   const options = { drill: { type: 'boolean' }, replace: { type: 'boolean' } } as const
   const { positionals, values } = parseArgs({ allowPositionals: true, options })
@@ -160,6 +159,5 @@ async function main(command: keyof typeof commands, prepare: Prepare) {
   }
 }
 
-export function runBackup(command: keyof typeof commands, prepare: Prepare) {
-  main(command, prepare).catch((error: unknown) => failStart(command, asUsageError(error)))
-}
+export const runBackup = (command: keyof typeof commands, prepare: Prepare) =>
+  runCommand(command, () => main(command, prepare))

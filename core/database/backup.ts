@@ -1,12 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { BSON, type Db, type Document, type MongoClient } from 'mongodb'
-import { connectFault, createMongoClient } from './client-options.ts'
-import { durableWriteConcern } from './durability.ts'
+import { connected, createMongoClient } from './client-options.ts'
 import { reportOf } from './restore-report.ts'
 import { migrate } from './schema.ts'
 import { beginHistory } from './store-history.ts'
@@ -43,16 +42,7 @@ interface BackupFile {
 /** Hints and marks of the moment. Migrations create the collections. */
 const notKept = ['wakeups', 'typing', 'operatorPresence']
 /** Without a snapshot these are read last, in this order: earlier documents then refer only to existing ones. */
-const sources = [
-  'events',
-  'conversations',
-  'sessions',
-  'visitors',
-  'installations',
-  'connections',
-  'workspaces',
-  'keys',
-]
+const sources = 'events conversations sessions visitors installations connections workspaces keys'.split(' ')
 const groupMaxDocuments = 500
 const groupMaxBytes = 4 * 1024 * 1024
 /** Keeps the types of numbers, which a restore must write unchanged. */
@@ -177,50 +167,40 @@ async function restoreInto(db: Db, file: BackupFile): Promise<BackupContent> {
 
 /** A drill is a restore on which a core has started. */
 type BackupKind = 'backup' | 'drill'
-interface BackupRecord {
-  _id: BackupKind
-  at: Date
-}
-const recordsIn = (db: Db) => db.collection<BackupRecord>('backups')
+const recordsIn = (db: Db) => db.collection<{ _id: BackupKind; at: Date }>('backups')
 
 export async function lastBackups(db: Db): Promise<Partial<Record<BackupKind, Date>>> {
   return Object.fromEntries((await recordsIn(db).find().toArray()).map(({ _id, at }) => [_id, at]))
 }
 
 /** Calls on this connection have no timeout. */
-export async function openBackups(settings: { uri: string; name: string; timeoutMs: number }) {
-  const { uri, name, timeoutMs } = settings
+export async function openBackups({ uri, name, timeoutMs }: { uri: string; name: string; timeoutMs: number }) {
   const client = createMongoClient(uri, { appName: 'service-backup', timeoutMs })
-  try {
-    await client.connect()
-  } catch (error) {
-    await client.close()
-    throw connectFault(error)
-  }
-  const writeConcern = await durableWriteConcern(client)
-  const database = (of = name) => client.db(of, { writeConcern })
-  return {
-    write: (file: BackupFile & { secrets?: string | undefined }) => writeBackup(client, database(), file),
-    isEmpty: async () => (await database().listCollections({}, { nameOnly: true }).toArray()).length === 0,
-    /** Restores into an empty database, brings it up to date, and begins a new history. */
-    async restore(file: BackupFile, into = name) {
-      const content = await restoreInto(database(into), file)
-      await migrate(database(into), { contract: false })
-      await beginHistory(database(into))
-      return content
-    },
-    /** `restored` and `replaced` name databases. */
-    report: (facts: { file: string; at: Date; restored: string; replaced?: string }) =>
-      reportOf({
-        ...facts,
-        restored: database(facts.restored),
-        ...{ replaced: facts.replaced === undefined ? undefined : database(facts.replaced) },
-      }),
-    drop: (of = name) => database(of).dropDatabase(),
-    record: (kind: BackupKind) =>
-      recordsIn(database()).updateOne({ _id: kind }, { $set: { at: new Date() } }, { upsert: true }),
-    close: () => client.close(),
-  }
+  return connected(client, (writeConcern) => {
+    const database = (of = name) => client.db(of, { writeConcern })
+    return {
+      write: (file: BackupFile & { secrets?: string | undefined }) => writeBackup(client, database(), file),
+      isEmpty: async () => (await database().listCollections({}, { nameOnly: true }).toArray()).length === 0,
+      /** Restores into an empty database, brings it up to date, and begins a new history. */
+      async restore(file: BackupFile, into = name) {
+        const content = await restoreInto(database(into), file)
+        await migrate(database(into), { contract: false })
+        await beginHistory(database(into))
+        return content
+      },
+      /** `restored` and `replaced` name databases. */
+      report: ({ restored, replaced, ...facts }: { file: string; at: Date; restored: string; replaced?: string }) =>
+        reportOf({
+          ...facts,
+          restored: database(restored),
+          replaced: replaced === undefined ? undefined : database(replaced),
+        }),
+      drop: (of = name) => database(of).dropDatabase(),
+      record: (kind: BackupKind) =>
+        recordsIn(database()).updateOne({ _id: kind }, { $set: { at: new Date() } }, { upsert: true }),
+      close: () => client.close(),
+    }
+  })
 }
 
 async function collectionsIn(db: Db) {
@@ -268,13 +248,7 @@ async function decryption(path: string, passphrase: string) {
   const isEncrypted = head.subarray(0, magic.length).equals(magic) && size > headBytes + tagBytes
   const tag = isEncrypted ? await read(tagBytes, size - tagBytes) : undefined
   await file.close()
-  if (!tag)
-    return [
-      createReadStream(path),
-      async function* (bytes: AsyncIterable<Buffer>) {
-        yield* bytes
-      },
-    ] as const
+  if (!tag) return [createReadStream(path), new PassThrough()] as const
   if (passphrase === '') throw new PassphraseError(`${path} is encrypted: set BACKUP_PASSPHRASE.`)
   const salt = head.subarray(magic.length, magic.length + saltBytes)
   const decipher = createDecipheriv('aes-256-gcm', keyOf(passphrase, salt), head.subarray(-nonceBytes)).setAuthTag(tag)

@@ -1,5 +1,6 @@
-import { MongoClient, type MongoClientOptions, MongoServerError } from 'mongodb'
+import { MongoClient, type MongoClientOptions, MongoServerError, type WriteConcernSettings } from 'mongodb'
 import { SettingError } from '../../platform/settings/settings.ts'
+import { durableWriteConcern } from './durability.ts'
 
 /** Options of `MONGODB_URI` on which the service relies, with the values that it accepts. */
 const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
@@ -17,9 +18,7 @@ const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
 /** Readers of wake-ups keep connections busy. */
 const minPoolSize = 8
 
-const reasons: Record<string, string> = {
-  maxpoolsize: `must be ${minPoolSize} or more, or 0 for no limit`,
-}
+const poolReason = `must be ${minPoolSize} or more, or 0 for no limit`
 const otherReason = 'is not allowed: the service reads from the primary, and a majority confirms each write'
 
 /**
@@ -33,15 +32,13 @@ export function createMongoClient(
 ): MongoClient {
   const times = { serverSelectionTimeoutMS: timeoutMs, connectTimeoutMS: timeoutMs }
   const defaults = { readPreference: 'primary', ...times, ...options }
-  const given = optionsOf(uri)
-  const isDirect = given.some(([name, value]) => name === 'directConnection' && value === 'true')
-  for (const [name, value] of given) {
-    const isAllowed = fixed[name.toLowerCase()]
-    if (isAllowed && !isAllowed(value.toLowerCase(), isDirect))
-      throw new SettingError(`MONGODB_URI: the option ${name} ${reasons[name.toLowerCase()] ?? otherReason}`)
-  }
-  const names = new Set(given.map(([name]) => name.toLowerCase()))
-  const kept = Object.entries(defaults).filter(([name]) => !names.has(name.toLowerCase()))
+  const inUri = new URLSearchParams(uri.slice(uri.indexOf('?') + 1 || uri.length))
+  const given = [...inUri].map(([name, value]) => ({ name, key: name.toLowerCase(), value }))
+  const isDirect = given.some(({ name, value }) => name === 'directConnection' && value === 'true')
+  for (const { name, key, value } of given)
+    if (fixed[key]?.(value.toLowerCase(), isDirect) === false)
+      throw new SettingError(`MONGODB_URI: the option ${name} ${key === 'maxpoolsize' ? poolReason : otherReason}`)
+  const kept = Object.entries(defaults).filter(([name]) => given.every(({ key }) => key !== name.toLowerCase()))
   try {
     return new MongoClient(uri, Object.fromEntries(kept))
   } catch (error) {
@@ -50,11 +47,25 @@ export function createMongoClient(
   }
 }
 
+/** Connects a client, and closes it if this or `use` fails. */
+export async function connected<T>(
+  client: MongoClient,
+  use: (writeConcern: WriteConcernSettings) => T | Promise<T>,
+): Promise<T> {
+  try {
+    await client.connect()
+    return await use(await durableWriteConcern(client))
+  } catch (error) {
+    await client.close()
+    throw connectFault(error)
+  }
+}
+
 /**
  * Returns a `SettingError` for an unreadable certificate, a rejected user or a missing permission; else the
  * error.
  */
-export function connectFault(error: unknown): unknown {
+function connectFault(error: unknown): unknown {
   const { code, path, message = '' } = error as { code?: unknown; path?: string; message?: string }
   // The driver reads the files that the URI names when it connects.
   if (path !== undefined) return new SettingError(`MONGODB_URI: the file ${path} cannot be read (${code})`)
@@ -63,9 +74,4 @@ export function connectFault(error: unknown): unknown {
     return new SettingError(`MONGODB_URI: the database refuses the user or the password (${message})`)
   if (code === 13) return new SettingError(`MONGODB_URI: the user may not use this database (${message.slice(0, 120)})`)
   return error
-}
-
-function optionsOf(uri: string) {
-  const start = uri.indexOf('?')
-  return start < 0 ? [] : [...new URLSearchParams(uri.slice(start + 1))]
 }

@@ -1,4 +1,4 @@
-import type { Collection, Db } from 'mongodb'
+import type { Collection, Db, Document } from 'mongodb'
 import type { OperatorPresenceDocument } from '../availability/operator-presence.ts'
 import type { VisitorDocument } from '../bans/bans.ts'
 import type { NetworkBanDocument } from '../bans/network-bans.ts'
@@ -31,78 +31,47 @@ import type { TokenDocument } from '../workspaces/tokens.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
 import type { MigrationDocument } from './migrations.ts'
 
-export interface Collections {
-  sessions: Collection<SessionDocument>
-  visitors: Collection<VisitorDocument>
-  networkBans: Collection<NetworkBanDocument>
-  subjects: Collection<SubjectDocument>
-  conversations: Collection<ConversationDocument>
-  events: Collection<EventDocument>
-  idempotency: Collection<IdempotencyDocument>
-  commands: Collection<CommandDocument>
-  leads: Collection<LeadDocument>
-  leadSubscriptions: Collection<LeadSubscriptionDocument>
-  deliveries: Collection<DeliveryDocument>
-  typing: Collection<TypingTurn>
-  tokens: Collection<TokenDocument>
-  pictures: Collection<PictureDocument>
-  policyChanges: Collection<PolicyChangeDocument>
-  searchEntries: Collection<SearchEntryDocument>
-  feedEntries: Collection<FeedEntryDocument>
-  workspaces: Collection<WorkspaceDocument>
-  connections: Collection<ConnectionDocument>
-  installations: Collection<InstallationDocument>
-  suppressions: Collection<SuppressionDocument>
-  consoleSessions: Collection<ConsoleSessionDocument>
-  signInLinks: Collection<SignInLinkDocument>
-  teams: Collection<TeamDocument>
-  passkeys: Collection<PasskeyDocument>
-  erasures: Collection<ErasureDocument>
-  removals: Collection<RemovalDocument>
-  nonces: Collection<NonceDocument>
-  wakeups: Collection<WakeupDocument>
-  keys: Collection<KeyDocument>
-  operatorPresence: Collection<OperatorPresenceDocument>
-  signInAttempts: Collection<SignInAttemptDocument>
-  followers: Collection<FollowerDocument>
-  migrations: Collection<MigrationDocument>
+/** Stands for the type of the documents of a collection. */
+const of = <D extends Document>() => undefined as unknown as D
+
+const documents = {
+  workspaces: of<WorkspaceDocument>(),
+  connections: of<ConnectionDocument>(),
+  installations: of<InstallationDocument>(),
+  sessions: of<SessionDocument>(),
+  visitors: of<VisitorDocument>(),
+  subjects: of<SubjectDocument>(),
+  nonces: of<NonceDocument>(),
+  conversations: of<ConversationDocument>(),
+  events: of<EventDocument>(),
+  idempotency: of<IdempotencyDocument>(),
+  commands: of<CommandDocument>(),
+  leads: of<LeadDocument>(),
+  leadSubscriptions: of<LeadSubscriptionDocument>(),
+  deliveries: of<DeliveryDocument>(),
+  typing: of<TypingTurn>(),
+  wakeups: of<WakeupDocument>(),
+  erasures: of<ErasureDocument>(),
+  removals: of<RemovalDocument>(),
+  keys: of<KeyDocument>(),
+  operatorPresence: of<OperatorPresenceDocument>(),
+  consoleSessions: of<ConsoleSessionDocument>(),
+  signInLinks: of<SignInLinkDocument>(),
+  signInAttempts: of<SignInAttemptDocument>(),
+  teams: of<TeamDocument>(),
+  passkeys: of<PasskeyDocument>(),
+  networkBans: of<NetworkBanDocument>(),
+  suppressions: of<SuppressionDocument>(),
+  searchEntries: of<SearchEntryDocument>(),
+  followers: of<FollowerDocument>(),
+  feedEntries: of<FeedEntryDocument>(),
+  pictures: of<PictureDocument>(),
+  policyChanges: of<PolicyChangeDocument>(),
+  tokens: of<TokenDocument>(),
+  migrations: of<MigrationDocument>(),
 }
 
-export function collectionsOf(db: Db): Collections {
-  return {
-    workspaces: db.collection('workspaces'),
-    connections: db.collection('connections'),
-    installations: db.collection('installations'),
-    sessions: db.collection('sessions'),
-    visitors: db.collection('visitors'),
-    subjects: db.collection('subjects'),
-    nonces: db.collection('nonces'),
-    conversations: db.collection('conversations'),
-    events: db.collection('events'),
-    idempotency: db.collection('idempotency'),
-    commands: db.collection('commands'),
-    leads: db.collection('leads'),
-    leadSubscriptions: db.collection('leadSubscriptions'),
-    deliveries: db.collection('deliveries'),
-    typing: db.collection('typing'),
-    wakeups: db.collection('wakeups'),
-    erasures: db.collection('erasures'),
-    removals: db.collection('removals'),
-    keys: db.collection('keys'),
-    operatorPresence: db.collection('operatorPresence'),
-    consoleSessions: db.collection('consoleSessions'),
-    signInLinks: db.collection('signInLinks'),
-    signInAttempts: db.collection('signInAttempts'),
-    teams: db.collection('teams'),
-    passkeys: db.collection('passkeys'),
-    networkBans: db.collection('networkBans'),
-    suppressions: db.collection('suppressions'),
-    searchEntries: db.collection('searchEntries'),
-    followers: db.collection('followers'),
-    feedEntries: db.collection('feedEntries'),
-    pictures: db.collection('pictures'),
-    policyChanges: db.collection('policyChanges'),
-    tokens: db.collection('tokens'),
-    migrations: db.collection('migrations'),
-  }
-}
+export type Collections = { [Name in keyof typeof documents]: Collection<(typeof documents)[Name]> }
+
+export const collectionsOf = (db: Db) =>
+  Object.fromEntries(Object.keys(documents).map((name) => [name, db.collection(name)])) as unknown as Collections

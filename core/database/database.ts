@@ -1,13 +1,11 @@
 import { type Db, GridFSBucket } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import { connectFault, createMongoClient } from './client-options.ts'
+import { connected, createMongoClient } from './client-options.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
 import { collectionsOf } from './collections.ts'
 import { countConnections, measureDatabase, measureSizes, showBackups } from './database-metrics.ts'
-import { durableWriteConcern } from './durability.ts'
 import type { OnWait } from './migration-lock.ts'
-import { isReady, requireNotNewer, schemaStatus } from './schema.ts'
-import { openSchemaTools } from './schema-tools.ts'
+import { isReady, openSchemaTools, requireNotNewer, schemaStatus } from './schema.ts'
 import { currentHistory } from './store-history.ts'
 
 export type Database = Awaited<ReturnType<typeof openDatabase>>
@@ -41,10 +39,9 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     hasServer = [...servers.values()].some(({ isWritable }) => isWritable)
   })
   if (migrates) await migrateWithoutTimeout(settings)
-  try {
-    await client.connect()
+  return connected(client, async (writeConcern) => {
     measureDatabase(client, metrics)
-    const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
+    const db = client.db(settings.name, { writeConcern })
     if (!migrates) await requireReady(db)
     measureSizes(db, metrics)
     showBackups(db, metrics)
@@ -62,10 +59,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       hasServer: () => hasServer,
       close: () => client.close(),
     }
-  } catch (error) {
-    await client.close()
-    throw connectFault(error)
-  }
+  })
 }
 
 /** An index build takes long in a large collection, so it has no socket timeout. */

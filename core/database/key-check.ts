@@ -1,15 +1,9 @@
 import { SettingError } from '../../platform/settings/settings.ts'
-import type { SecretKey } from '../keys/keyring.ts'
-import { createKeyring } from '../keys/keyring.ts'
+import { createKeyring, type SecretKey } from '../keys/keyring.ts'
 import { createSecretBox, kidOf } from '../keys/secret-box.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Collections } from './collections.ts'
 import { createSealedSecrets, type SecretCollections } from './rekey.ts'
-
-const checkText = 'service'
-const idOf = (kid: string) => `check ${kid}`
-
-const keepIt = 'put it back behind the current key, from the backup of core.env (SECRET_KEYS=new,old)'
 
 /**
  * Compares `SECRET_KEYS` with the keys of the database, and records the current one with a check value that it
@@ -29,7 +23,7 @@ export async function requireMatchingKeys(
     const kid = kidOf(sealed)
     if (!kids.includes(kid))
       throw new SettingError(
-        `SECRET_KEYS lacks the key ${JSON.stringify(kid)}, which seals secrets of this database; ${keepIt}`,
+        `SECRET_KEYS lacks the key ${JSON.stringify(kid)}, which seals secrets of this database; put it back behind the current key, from the backup of core.env (SECRET_KEYS=new,old)`,
       )
     try {
       box.open(sealed)
@@ -45,7 +39,7 @@ export async function requireMatchingKeys(
     .sort({ createdAt: 1 })
     .toArray()
   for (const { kid = '', check = '' } of checks) if (kids.includes(kid)) requireOpen(check)
-  for await (const sealed of createSealedSecrets(collections).samples()) requireOpen(sealed)
+  for await (const sealed of createSealedSecrets(collections).all(1)) requireOpen(sealed)
   const newest = checks.at(-1)
   if (newest?.kid !== undefined && !kids.includes(newest.kid))
     throw new SettingError(
@@ -53,7 +47,7 @@ export async function requireMatchingKeys(
     )
   const [{ kid }] = secretKeys
   if (checks.some((check) => check.kid === kid)) return
-  const check = { _id: idOf(kid), kid, check: box.seal(checkText), createdAt: new Date(now()) }
+  const check = { _id: `check ${kid}`, kid, check: box.seal('service'), createdAt: new Date(now()) }
   if (!(await insertOnce(keys, check))) requireOpen((await keys.findOne({ _id: check._id }))?.check ?? '')
 }
 

@@ -7,8 +7,6 @@ export type SecretCollections = Pick<
   'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'
 >
 
-type SealedSecrets = ReturnType<typeof createSealedSecrets>
-
 /** A concurrent rotation takes precedence: a secret is replaced only if it has not changed since it was read. */
 export function createSealedSecrets(collections: SecretCollections) {
   const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
@@ -26,10 +24,8 @@ export function createSealedSecrets(collections: SecretCollections) {
 
   async function* found(limit = 0) {
     for (const { documents, field } of places) {
-      for await (const document of documents.find(
-        { [field]: { $exists: true } },
-        { projection: { [field]: 1 }, limit },
-      )) {
+      const having = documents.find({ [field]: { $exists: true } }, { projection: { [field]: 1 }, limit })
+      for await (const document of having) {
         const value = field.split('.').reduce((each, name) => each?.[name], document as Document)
         const isList = Array.isArray(value)
         const [path, target] = isList ? [`${field}.sealed`, `${field}.$.sealed`] : [field, field]
@@ -44,13 +40,9 @@ export function createSealedSecrets(collections: SecretCollections) {
   }
 
   return {
-    async *all() {
-      for await (const { sealed } of found()) yield sealed
-    },
-
-    /** One secret of each kind. */
-    async *samples() {
-      for await (const { sealed } of found(1)) yield sealed
+    /** At most `limit` secrets of each kind, and without it all. */
+    async *all(limit = 0) {
+      for await (const { sealed } of found(limit)) yield sealed
     },
 
     /** Stores what `reseal` returns, if it differs. Returns the number of replaced secrets. */
@@ -65,28 +57,20 @@ export function createSealedSecrets(collections: SecretCollections) {
   }
 }
 
-interface Rekeyed {
-  changed: number
-  inUse: Record<string, number>
-}
-
 /**
  * Seals every secret with the current key. Repeats until none uses another one, because cores may rotate
  * secrets meanwhile. Throws if one cannot be opened.
  */
-export async function rekey(secrets: SealedSecrets, secretBox: SecretBox, currentKid: string): Promise<Rekeyed> {
-  function open(sealed: string): string {
+export async function rekey(secrets: ReturnType<typeof createSealedSecrets>, secretBox: SecretBox, currentKid: string) {
+  function reseal(sealed: string) {
     try {
-      return secretBox.open(sealed)
+      const plain = secretBox.open(sealed)
+      return kidOf(sealed) === currentKid ? sealed : secretBox.seal(plain)
     } catch {
       throw new Error(
         `a secret cannot be opened: SECRET_KEYS lacks the key ${JSON.stringify(kidOf(sealed))}, or has another key under this id; restore it from the backup of core.env`,
       )
     }
-  }
-  const reseal = (sealed: string) => {
-    const plain = open(sealed)
-    return kidOf(sealed) === currentKid ? sealed : secretBox.seal(plain)
   }
   let changed = 0
   for (let round = 1; round > 0; changed += round) round = await secrets.replace(reseal)

@@ -1,9 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
+import { type Collection, type Db, type IndexDescription, MongoServerError } from 'mongodb'
 import { serviceVersion } from '../../platform/observability/process-metrics.ts'
-import { type IndexPlan, indexes } from './indexes.ts'
+import { connected, createMongoClient } from './client-options.ts'
+import { collectionsOf } from './collections.ts'
+import { indexes } from './indexes.ts'
 import { createMigrationLock, type OnWait } from './migration-lock.ts'
 import { type Migration, type MigrationDocument, migrations } from './migrations.ts'
+import { beginHistory } from './store-history.ts'
 
 export interface SchemaStatus {
   /** Collections, and indexes as `collection.index`. */
@@ -20,30 +23,19 @@ export interface SchemaStatus {
 const wakeupBytes = 16 * 1024 * 1024
 
 export async function schemaStatus(db: Db, all = migrations): Promise<SchemaStatus> {
-  const plans = [...Map.groupBy(indexes, ([collection]) => collection)]
-  const [hasWakeups, lacking, pending] = await Promise.all([
-    db.listCollections({ name: 'wakeups' }, { nameOnly: true }).hasNext(),
-    Promise.all(
-      plans.map(async ([collection, wanted]) => {
-        const there = await indexKeys(db.collection(collection))
-        return wanted.map(([, key, { name }]) => ({
-          name: `${collection}.${name}`,
-          isMissing: !there.has(name),
-          isDifferent: there.has(name) && there.get(name) !== JSON.stringify(key),
-        }))
-      }),
-    ),
-    pendingMigrations(db, all),
-  ])
-  const namesOf = (which: 'isMissing' | 'isDifferent') =>
-    lacking.flat().flatMap((index) => (index[which] ? [index.name] : []))
-  const missing = [...(hasWakeups ? [] : ['wakeups']), ...namesOf('isMissing')]
-  return { missing, different: namesOf('isDifferent'), ...pending }
+  const hasWakeups = await db.listCollections({ name: 'wakeups' }, { nameOnly: true }).hasNext()
+  const present = await Promise.all(indexes.map(({ collection }) => indexKeys(db.collection(collection))))
+  const missing = hasWakeups ? [] : ['wakeups']
+  const different: string[] = []
+  for (const [index, { collection, wanted }] of indexes.entries())
+    for (const { name, key } of wanted) {
+      const found = present[index]?.get(name)
+      if (found !== JSON.stringify(key)) (found === undefined ? missing : different).push(`${collection}.${name}`)
+    }
+  return { missing, different, ...(await pendingMigrations(db, all)) }
 }
 
-type PendingMigrations = Pick<SchemaStatus, 'toExpand' | 'toContract' | 'unknown'>
-
-async function pendingMigrations(db: Db, all: Migration[]): Promise<PendingMigrations> {
+async function pendingMigrations(db: Db, all: Migration[]) {
   const records = new Map((await recordsOf(db).find().toArray()).map((record) => [record._id, record]))
   return {
     unknown: [...records.values()].filter(({ _id }) => !all.some(({ number }) => number === _id)),
@@ -132,47 +124,56 @@ async function createWakeups(db: Db) {
   }
 }
 
-async function createIndexes(db: Db) {
-  const plans = Map.groupBy(indexes, ([collection]) => collection)
-  await Promise.all(
-    [...plans].map(async ([collection, specifications]) => {
-      const wanted = specifications.map(toDescription)
-      await retryConflicts(() => db.collection(collection).createIndexes(wanted, quorumOf(db))).catch(
-        (error: unknown) => {
-          if (error instanceof Error) error.message = `the indexes of ${collection} cannot be created: ${error.message}`
-          throw error
-        },
-      )
+const createIndexes = (db: Db) =>
+  Promise.all(
+    indexes.map(async ({ collection, wanted }) => {
+      const create = () => db.collection(collection).createIndexes(wanted as IndexDescription[], quorumOf(db))
+      await retryConflicts(create).catch((error: unknown) => {
+        if (error instanceof Error) error.message = `the indexes of ${collection} cannot be created: ${error.message}`
+        throw error
+      })
     }),
   )
-}
 
 /** By default, an index build waits also for stopped members of a replica set. A single server rejects the option. */
 const quorumOf = ({ writeConcern }: Db) => (writeConcern?.w === 'majority' ? { commitQuorum: 'majority' } : {})
-
-const toDescription = ([, key, options]: IndexPlan) =>
-  ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number]
 
 /** Another process may build the same index at that moment. */
 async function retryConflicts(attempt: () => Promise<unknown>) {
   for (let tries = 1; ; tries += 1) {
     try {
-      await attempt()
-      return
+      return await attempt()
     } catch (error) {
-      const transient = [
-        'ConflictingOperationInProgress',
-        'IndexBuildAborted',
-        'IndexBuildAlreadyInProgress',
-        'NamespaceExists',
-        'WriteConflict',
-      ]
-      if (tries >= 20 || !transient.some((name) => hasCode(error, name))) throw error
+      if (tries >= 20 || !hasCode(error, ...conflicts)) throw error
       await delay(50 * tries)
     }
   }
 }
 
-function hasCode(error: unknown, codeName: string) {
-  return error instanceof MongoServerError && error.codeName === codeName
+const conflicts = [
+  'ConflictingOperationInProgress',
+  'IndexBuildAborted',
+  'IndexBuildAlreadyInProgress',
+  'NamespaceExists',
+  'WriteConflict',
+]
+
+const hasCode = (error: unknown, ...names: string[]) =>
+  error instanceof MongoServerError && names.includes(String(error.codeName))
+
+export type SchemaTools = Awaited<ReturnType<typeof openSchemaTools>>
+
+/** Changes nothing. Calls on this connection have no timeout. */
+export async function openSchemaTools({ uri, name, timeoutMs }: { uri: string; name: string; timeoutMs: number }) {
+  const client = createMongoClient(uri, { appName: 'service-migrate', timeoutMs, ignoreUndefined: true })
+  return connected(client, (writeConcern) => {
+    const db = client.db(name, { writeConcern })
+    return {
+      collections: collectionsOf(db),
+      status: () => schemaStatus(db),
+      migrate: (options: { contract: boolean; onWait?: OnWait }) => migrate(db, options),
+      beginHistory: () => beginHistory(db),
+      close: () => client.close(),
+    }
+  })
 }

@@ -23,15 +23,13 @@ export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetr
     try {
       return await step()
     } catch (error) {
-      const waitedMs = Math.round(monotonic() - began)
       if (!isUnreachable(error)) throw error
-      if (waitedMs + pauseMs > withinMs) throw new Error(overdue(withinMs, error as Error), { cause: error })
-      const reason = (error as Error).message
+      const waitedMs = Math.round(monotonic() - began)
+      const { message: reason } = error as Error
+      if (waitedMs + pauseMs > withinMs)
+        throw new Error(`the database could not be reached within ${withinMs / 1000} s: ${reason}`, { cause: error })
       logger.warn({ reason, waitedMs, withinMs }, `database is unreachable; retrying in ${pauseMs / 1000} s`)
       await delay(pauseMs, undefined, { signal })
     }
   }
 }
-
-const overdue = (withinMs: number, { message }: Error) =>
-  `the database could not be reached within ${withinMs / 1000} s: ${message}`

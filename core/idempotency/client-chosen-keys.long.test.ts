@@ -45,7 +45,9 @@ async function uniqueValues(): Promise<string[]> {
   const { collections } = cores.core.database
   const places = [
     ...Object.keys(collections).map((name) => [name, '_id'] as const),
-    ...indexes.filter(([, , { unique }]) => unique).map(([name, keys]) => [name, Object.keys(keys).at(-1)!] as const),
+    ...indexes.flatMap(({ collection, wanted }) =>
+      wanted.flatMap(({ unique, key }) => (unique ? [[collection, Object.keys(key).at(-1)!] as const] : [])),
+    ),
   ]
   const found = places.map(async ([name, field]) => {
     const collection = collections[name as keyof Collections] as unknown as Collection

@@ -3,7 +3,7 @@ import { emailPartsOf } from '../../contract/contacts.ts'
 import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { mailerOf } from '../mail/mailer.ts'
+import { type Mail, mailerOf } from '../mail/mailer.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
@@ -82,12 +82,10 @@ async function mailConfirmation(core: Core, workspaceId: string, member: Member,
   validate(issueIf(open >= maxMailedLinks, '/mail', 'maxItems'))
   const expiresAt = after(core, newMailLifetimeMs)
   const { secret } = await addLink(core, { workspaceId, operator, scopes: [], newMail, expiresAt })
-  const name = await nameOfWorkspace(core, workspaceId)
-  mailerOf(core).sendLater({
-    to: newMail,
+  await sendMail(core, workspaceId, newMail, (name) => ({
     subject: `Confirm your mail address for ${name}`,
     text: `Hello ${member.name},\n\nthis link makes this the mail address of your account in the console of ${name}. It works once, within a day, in a browser in which you are signed in:\n\n${core.config.PUBLIC_URL}/console/#confirm-mail=${secret}\n\nIf you did not ask for it, ignore this mail.\n`,
-  })
+  }))
 }
 
 /** Mails a link to each account with the address, in at most five workspaces. */
@@ -102,12 +100,10 @@ async function mailLinks(core: Core, mail: string) {
     const account = { createdAt: new Date(core.now()) }
     const expiresAt = after(core, linkLifetimeMs)
     const { secret } = await addLink(core, { workspaceId, operator: member.id, account, scopes: [], expiresAt })
-    const name = await nameOfWorkspace(core, workspaceId)
-    mailerOf(core).sendLater({
-      to: mail,
+    await sendMail(core, workspaceId, mail, (name) => ({
       subject: `Sign in to ${name}`,
       text: `Hello ${member.name},\n\nthis link signs you in to the console of ${name}. It works once, within ten minutes:\n\n${linkOf(core, secret)}\n\nIf you did not ask for it, ignore this mail.\n`,
-    })
+    }))
   }
 }
 
@@ -139,16 +135,12 @@ export async function inviteOperator(
     scopes: [],
     expiresAt: after(core, invitationLifetimeMs),
   })
-  const mailer = mailerOf(core)
-  const mailed = mailer.isEnabled && mail !== undefined
-  if (mailed) {
-    const name = await nameOfWorkspace(core, workspaceId)
-    mailer.sendLater({
-      to: mail,
+  const mailed = mailerOf(core).isEnabled && mail !== undefined
+  if (mailed)
+    await sendMail(core, workspaceId, mail, (name) => ({
       subject: `Your invitation to ${name}`,
       text: `Hello,\n\nthis link opens the console of ${name} for you. It works once, within seven days:\n\n${linkOf(core, secret)}\n`,
-    })
-  }
+    }))
   return { secret, link, mailed }
 }
 
@@ -256,9 +248,16 @@ export function mailSignInLink(core: Core, text: string) {
     })
 }
 
-/** Empty if the workspace is being deleted. */
-const nameOfWorkspace = async (core: Core, workspaceId: string) =>
-  (await workspaceStoreOf(core).findWorkspace(workspaceId))?.name ?? ''
+/** The name of the workspace is empty if it is being deleted. */
+async function sendMail(
+  core: Core,
+  workspaceId: string,
+  to: string,
+  mail: (name: string) => Pick<Mail, 'subject' | 'text'>,
+) {
+  const workspace = await workspaceStoreOf(core).findWorkspace(workspaceId)
+  mailerOf(core).sendLater({ to, ...mail(workspace?.name ?? '') })
+}
 
 /** Errors: `ValidationFailed`. */
 function mailOf(text: string | undefined) {

@@ -1,20 +1,10 @@
 import * as oidc from 'openid-client'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { SettingError } from '../../platform/settings/settings.ts'
+import type { CoreConfig } from '../config.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { line } from '../rules.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
-import type { ProviderSettings } from './provider-settings.ts'
-
-interface ProviderIdentity {
-  operator: string
-  displayName: string
-  /** Verified address. */
-  mail?: string | undefined
-  workspaceId: string
-  scopes: string[]
-  /** Undefined if the provider issues no token with which the claims can be read again. */
-  refreshToken: string | undefined
-}
 
 export interface SignInRequest {
   redirectUri: string
@@ -29,18 +19,17 @@ const discoveryFreshMs = 3_600_000
 /** The first valid one is the name that visitors see. */
 const nameClaims = ['name', 'nickname', 'given_name', 'preferred_username']
 
-type Claims = Record<string, unknown>
-
 /** Uses PKCE, state and nonce. */
-export function createIdentityProvider(settings: ProviderSettings, now: () => number) {
-  const isInsecure = settings.issuer.startsWith('http:')
+export function createIdentityProvider(config: CoreConfig, now: () => number) {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret, OIDC_SCOPE: scope } = config
+  const roles = parseRoles(config.OIDC_ROLES)
+  const isInsecure = issuer.startsWith('http:')
   let discovered: { at: number; metadata: Promise<oidc.ServerMetadata> } | undefined
 
   async function discover(): Promise<oidc.ServerMetadata> {
     const execute = isInsecure ? [oidc.allowInsecureRequests] : []
     const options = { execute, timeout: timeoutSeconds }
-    const found = await oidc.discovery(new URL(settings.issuer), settings.clientId, undefined, undefined, options)
-    return found.serverMetadata()
+    return (await oidc.discovery(new URL(issuer), clientId, undefined, undefined, options)).serverMetadata()
   }
 
   /** A new configuration for each call reads the provider's current keys. */
@@ -52,7 +41,6 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
       })
       discovered = reading
     }
-    const { clientId, clientSecret } = settings
     const clock = {
       [oidc.clockTolerance]: toleranceSeconds,
       [oidc.clockSkew]: Math.round((now() - Date.now()) / 1000),
@@ -69,30 +57,31 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
   }
 
   async function identityOf(
-    config: oidc.Configuration,
+    client: oidc.Configuration,
     tokens: oidc.TokenEndpointResponse & oidc.TokenEndpointResponseHelpers,
-    operator: string | undefined,
-  ): Promise<ProviderIdentity> {
+    operator?: string,
+  ) {
     const idClaims = tokens.claims()
     const sub = operator ?? idClaims?.sub ?? ''
     if (sub === '' || (idClaims && idClaims.sub !== sub)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-    const userInfo = config.serverMetadata().userinfo_endpoint
-      ? await oidc.fetchUserInfo(config, tokens.access_token, sub)
+    const userInfo = client.serverMetadata().userinfo_endpoint
+      ? await oidc.fetchUserInfo(client, tokens.access_token, sub)
       : {}
-    const identity = readClaims({ ...idClaims, ...userInfo, sub }, settings)
+    const identity = readClaims({ ...idClaims, ...userInfo, sub }, config, roles)
     if (!identity) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    // Undefined if the provider issues no token with which the claims can be read again.
     return { ...identity, refreshToken: tokens.refresh_token }
   }
 
   return {
     /** Tokens and codes of another issuer must not be sent to the provider. */
-    issuer: settings.issuer,
+    issuer,
     /** Errors: `ServiceUnavailable`. */
     signInUrl: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest) =>
       answered(async () => {
         const parameters = {
           redirect_uri: redirectUri,
-          scope: settings.scope,
+          scope,
           state,
           nonce,
           code_challenge: await oidc.calculatePKCECodeChallenge(codeVerifier),
@@ -104,23 +93,20 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
      * Errors: `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if the
      * claims grant nothing; `ServiceUnavailable`.
      */
-    finish: (
-      { redirectUri, state, nonce, codeVerifier }: SignInRequest,
-      parameters: string,
-    ): Promise<ProviderIdentity> =>
+    finish: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest, parameters: string) =>
       answered(async () => {
-        const config = await configuration()
+        const client = await configuration()
         const callback = new URL(redirectUri)
         callback.search = parameters
         const checks = { pkceCodeVerifier: codeVerifier, expectedState: state, expectedNonce: nonce }
-        const tokens = await oidc.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true })
-        return identityOf(config, tokens, undefined)
+        const tokens = await oidc.authorizationCodeGrant(client, callback, { ...checks, idTokenExpected: true })
+        return identityOf(client, tokens)
       }),
     /** Reads the claims again. Errors: those of `finish`. */
-    refresh: (operator: string, refreshToken: string): Promise<ProviderIdentity> =>
+    refresh: (operator: string, refreshToken: string) =>
       answered(async () => {
-        const config = await configuration()
-        const identity = await identityOf(config, await oidc.refreshTokenGrant(config, refreshToken), operator)
+        const client = await configuration()
+        const identity = await identityOf(client, await oidc.refreshTokenGrant(client, refreshToken), operator)
         return { ...identity, refreshToken: identity.refreshToken ?? refreshToken }
       }),
   }
@@ -147,24 +133,45 @@ async function answered<T>(run: () => Promise<T>) {
 const outages = new Set(['OAUTH_TIMEOUT', 'OAUTH_ABORT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])
 
 /** Returns undefined if the claims name no workspace, no scope or no name. */
-function readClaims(claims: Claims, settings: ProviderSettings): Omit<ProviderIdentity, 'refreshToken'> | undefined {
-  const { workspaceId: fixed, workspaceClaim, rolesClaim, roles } = settings
-  const workspaceId = fixed || claims[workspaceClaim]
-  const granted = listOf(claims[rolesClaim]).flatMap((role) => (roles.size > 0 ? (roles.get(role) ?? []) : [role]))
+function readClaims(
+  claims: Record<string, unknown>,
+  { OIDC_WORKSPACE, OIDC_WORKSPACE_CLAIM, OIDC_ROLES_CLAIM }: CoreConfig,
+  roles: ReadonlyMap<string, string[]>,
+) {
+  const workspaceId = OIDC_WORKSPACE || claims[OIDC_WORKSPACE_CLAIM]
+  const granted = listOf(claims[OIDC_ROLES_CLAIM]).flatMap((role) =>
+    roles.size > 0 ? (roles.get(role) ?? []) : [role],
+  )
   const scopes = [...operatorScopes].filter((scope) => granted.includes(scope) || granted.includes('*'))
   const names = nameClaims.map((claim) => claims[claim])
   const displayName = names.find(
     (name): name is string => typeof name === 'string' && line(1, 128)(name.trim()) === undefined,
   )
   const { sub, email, email_verified: isVerified } = claims
-  const mail = typeof email === 'string' && isVerified === true ? email.toLowerCase() : undefined
+  const isMail = typeof email === 'string' && isVerified === true
   const isComplete =
     typeof sub === 'string' && typeof workspaceId === 'string' && scopes.length > 0 && displayName !== undefined
-  return isComplete ? { operator: sub, displayName: displayName.trim(), mail, workspaceId, scopes } : undefined
+  if (!isComplete) return undefined
+  const mail: { mail?: string } = isMail ? { mail: email.toLowerCase() } : {}
+  return { operator: sub, displayName: displayName.trim(), workspaceId, scopes, ...mail }
 }
 
 /** A claim with several values is a list, or a text with spaces (RFC 8693, `scope`). */
 function listOf(claim: unknown) {
   if (typeof claim === 'string') return claim.split(' ').filter(Boolean)
   return Array.isArray(claim) ? claim.filter((each) => typeof each === 'string') : []
+}
+
+/** Parses `agent=messages:read messages:write;admin=*`. Errors: `SettingError` with the wrong entry. */
+function parseRoles(text: string) {
+  const entries = text.split(';').filter((entry) => entry.trim() !== '')
+  return new Map(
+    entries.map((entry) => {
+      const [role = '', scopes = ''] = entry.split('=').map((part) => part.trim())
+      const list = scopes.split(' ').filter(Boolean)
+      if (role !== '' && list.length > 0 && list.every((scope) => scope === '*' || operatorScopes.has(scope)))
+        return [role, list] as const
+      throw new SettingError(`OIDC_ROLES: ${JSON.stringify(entry)} must be a role, "=" and scopes of operators`)
+    }),
+  )
 }

@@ -9,7 +9,6 @@ import { type ConsoleSessionDocument, insertAttempt, takeAttempt } from './conso
 import { beginConsoleSession, type SignedIn } from './console-sessions.ts'
 import { createIdentityProvider, type IdentityProvider, type SignInRequest } from './identity-provider.ts'
 import { linkLifetimeMs, newSecret, type ProviderCheck, secretId, sessionLifetimeMs } from './model.ts'
-import { providerSettings } from './provider-settings.ts'
 import { keepProvidedMember } from './teams.ts'
 
 const callbackPath = '/console/session/callback'
@@ -29,7 +28,7 @@ const uncheckedLifetimeMs = 3_600_000
 const recheckEveryMs = 1_000
 
 export const identityProviderOf = perCore(({ config, now }): IdentityProvider | undefined =>
-  config.OIDC_ISSUER === '' ? undefined : createIdentityProvider(providerSettings(config), now),
+  config.OIDC_ISSUER === '' ? undefined : createIdentityProvider(config, now),
 )
 
 function requireProvider(core: Core): IdentityProvider {

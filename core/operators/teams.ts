@@ -81,7 +81,7 @@ export async function addMember(
 export async function keepProvidedMember(
   core: Core,
   workspaceId: string,
-  { id, name, mail }: { id: string; name: string; mail: string | undefined },
+  { id, name, mail }: { id: string; name: string; mail?: string | undefined },
 ) {
   const same = (await listMembers(core, workspaceId)).find((each) => each.id === id)
   if (same?.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)

@@ -5,18 +5,11 @@ import { BSON } from 'mongodb'
 const headerBytes = 16
 const opMsg = 2013
 
-/** `closed` resolves when the engine, of this or another process, has ended. */
-export type EngineConnection = { closed: Promise<void>; close(): void }
-
 /**
  * Waits for the reply to a ping, since a process paused by SIGSTOP still accepts connections. Returns undefined
  * if there is none.
  */
-export const openEngineConnection = async (
-  socketPath: string,
-  timeoutMs: number,
-  signal: AbortSignal,
-): Promise<EngineConnection | undefined> => {
+export const openEngineConnection = async (socketPath: string, timeoutMs: number, signal: AbortSignal) => {
   const socket = connect(socketPath)
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
   socket.on('error', () => {})
@@ -24,17 +17,16 @@ export const openEngineConnection = async (
   const abandon = () => socket.destroy()
   signal.addEventListener('abort', abandon, { once: true })
   socket.write(ping())
-  const answered = await Promise.race([
-    once(socket, 'data').then(
-      () => true,
-      () => false,
-    ),
-    closed.then(() => false),
-  ])
+  const isData = once(socket, 'data').then(
+    () => true,
+    () => false,
+  )
+  const answered = await Promise.race([isData, closed.then(() => false)])
   signal.removeEventListener('abort', abandon)
   socket.setTimeout(0)
   if (!answered) return undefined
   socket.resume()
+  // `closed` resolves when the engine, of this or another process, has ended.
   return { closed, close: () => socket.destroy() }
 }
 

@@ -8,21 +8,13 @@ const socketPathBytes = 100
 /** The engine's package appends it to its temp folder. */
 const packageSocket = 'embedded-mongodb-XXXXXX/mongodb.sock'
 
-export type EnginePlace = {
-  databaseDir: string
-  /** Symbolic link to the socket of the engine. It stays the same when the engine restarts. */
-  socketPath: string
-  /** Only this engine uses it, so it may delete all other files in it. */
-  scratchDir: string
-  /** Names no database and requests journaled writes (`durableWriteConcern`). */
-  uri: string
-}
+export type EnginePlace = ReturnType<typeof enginePlace>
 
 /**
  * The paths are the same in every process of one user, even if they name the folder differently. Creates
  * missing folders for their owner only.
  */
-export const enginePlace = (dataDir: string): EnginePlace => {
+export const enginePlace = (dataDir: string) => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const home = realpathSync(dataDir)
   const besideData = join(home, 'engine')
@@ -34,8 +26,11 @@ export const enginePlace = (dataDir: string): EnginePlace => {
   const reached = fits(socketPath) ? socketPath : join(scratchDir, 'engine.sock')
   return {
     databaseDir: join(home, 'mongodb'),
+    /** Symbolic link to the socket of the engine. It stays the same when the engine restarts. */
     socketPath: reached,
+    /** Only this engine uses it, so it may delete all other files in it. */
     scratchDir,
+    /** Names no database and requests journaled writes (`durableWriteConcern`). */
     uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true&w=1&journal=true`,
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makePrivate } from '../../serve/private-folder.ts'
-import { type EngineConnection, openEngineConnection } from './engine-connection.ts'
+import { openEngineConnection } from './engine-connection.ts'
 import { EngineError } from './engine-error.ts'
 import { enginePlace } from './engine-place.ts'
 import { type NodeCommand, nodeForEngine } from './glibc.ts'
@@ -11,11 +11,7 @@ const maxPingMs = 2_000
 const stableAfterMs = 10_000
 const maxDelayMs = 5_000
 
-export type Engine = {
-  /** Without a database name. Stays valid across restarts and changes of the hosting process. */
-  uri: string
-  stop(): Promise<void>
-}
+export type Engine = Awaited<ReturnType<typeof attachEngine>>
 
 type EngineOptions = {
   dataDir: string
@@ -31,7 +27,7 @@ type EngineOptions = {
  * hosting process ends, an attached one takes over; drivers reconnect to the same address. Errors:
  * `EngineError`, the signal's reason.
  */
-export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
+export const attachEngine = async (options: EngineOptions) => {
   const { dataDir, logger, heldForMs = 10_000 } = options
   const stopping = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal
@@ -53,12 +49,6 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
     unavailableSince = undefined
     retries = 0
     up.resolve()
-  }
-
-  const watchConnection = async (connection: EngineConnection) => {
-    isUp()
-    await Promise.race([connection.closed, aborted])
-    connection.close()
   }
 
   const watchHosted = async (hosted: HostedEngine) => {
@@ -91,7 +81,9 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
     while (!signal.aborted) {
       const connection = await openEngineConnection(place.socketPath, Math.min(heldForMs, maxPingMs), signal)
       if (connection) {
-        await watchConnection(connection)
+        isUp()
+        await Promise.race([connection.closed, aborted])
+        connection.close()
         continue
       }
       try {
@@ -107,6 +99,7 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   watching.then(() => up.reject(signal.reason), up.reject)
   await up.promise
   return {
+    /** Without a database name. Stays valid across restarts and changes of the hosting process. */
     uri: place.uri,
     stop: async () => {
       stopping.abort()

@@ -12,14 +12,7 @@ const startWithinMs = 60_000
 /** Characters of the engine's output for the log. */
 const keptOutput = 4_000
 
-export type HostedEngine = {
-  pid: number | undefined
-  /** Exit code or signal: `code 1`, `signal SIGKILL`. */
-  ended: Promise<string>
-  lastOutput(): string
-  /** Kills the engine if it has not closed after 5 seconds. */
-  stop(): Promise<void>
-}
+export type HostedEngine = Awaited<ReturnType<typeof hostEngine>>
 
 type HostDeps = {
   place: EnginePlace
@@ -31,7 +24,7 @@ type HostDeps = {
 }
 
 /** Waits until the engine is ready. Errors: `EngineError`, the signal's reason. No process is then left. */
-export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
+export const hostEngine = async (deps: HostDeps) => {
   const { place, command, logger, signal, readyWithinMs = startWithinMs } = deps
   signal.throwIfAborted()
   const entry = join(import.meta.dirname, 'engine-process.ts')
@@ -48,6 +41,7 @@ export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
     })
   const lastOutput = () => output.trim()
 
+  /** Exit code or signal: `code 1`, `signal SIGKILL`. */
   const ended = new Promise<string>((resolve) => {
     // Comes after the last output. The engine starts no process that could keep it open.
     child.on('close', (code, by) => resolve(by === null ? `code ${code}` : `signal ${by}`))
@@ -56,6 +50,7 @@ export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
     })
   })
 
+  /** Kills the engine if it has not closed after 5 seconds. */
   const stop = async () => {
     if (child.connected) child.send({ type: 'stop' } satisfies ToEngine, () => {})
     const force = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
@@ -81,10 +76,10 @@ export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
   signal.throwIfAborted()
   const { reason, detail } = answer?.type === 'refused' ? answer : { reason: 'failed' as const, detail: '' }
   const written = lastOutput()
-  throw startError(place, { reason, detail: written ? `${detail}; it wrote: ${written}` : detail })
+  throw startError(place, reason, written ? `${detail}; it wrote: ${written}` : detail)
 }
 
-const startError = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }) => {
+const startError = (place: EnginePlace, reason: EngineFailure, detail: string) => {
   const messages: Record<EngineFailure, string> = {
     held: `Another MongoDB engine holds ${place.databaseDir}, and does not answer at ${place.socketPath}.`,
     glibc: `The embedded MongoDB engine needs a newer C library than this system has: ${detail}.`,

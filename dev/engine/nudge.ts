@@ -5,13 +5,10 @@ import { dirname, join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import type { Nudge, PassedEnds } from '../../core/wakeups/wakeup-store.ts'
 
-/** The process that creates a nudge must close it. */
-export interface SocketNudge extends Nudge {
-  close(): void
-}
+export type SocketNudge = ReturnType<typeof createSocketNudge>
 
 /** The cores of a database with a unix socket run on this machine. Returns undefined for others. */
-export function nudgeOfDatabase(uri: string, name: string): SocketNudge | undefined {
+export function nudgeOfDatabase(uri: string, name: string) {
   const socketPath = URL.canParse(uri) ? decodeURIComponent(new URL(uri).host) : ''
   if (!socketPath.endsWith('.sock')) return undefined
   const database = createHash('sha256').update(name).digest('hex').slice(0, 8)
@@ -32,7 +29,7 @@ const unreachableMs = 10
  * Listens in the folder, which only its owner can use, and connects to the processes there. If it cannot
  * listen, as with a long path, each wait ends after a few milliseconds.
  */
-export function createSocketNudge(folder: string): SocketNudge {
+export function createSocketNudge(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const name = `${process.pid}.${randomBytes(2).toString('hex')}`
   const path = join(folder, name)
@@ -104,7 +101,7 @@ export function createSocketNudge(folder: string): SocketNudge {
   return {
     pass: send,
 
-    onPassed(receive) {
+    onPassed(receive: typeof handler) {
       handler = receive
     },
 
@@ -112,7 +109,7 @@ export function createSocketNudge(folder: string): SocketNudge {
 
     count: () => received,
 
-    after(known, atMostMs) {
+    after(known: number, atMostMs: number) {
       if (received !== known || closed) return Promise.resolve()
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, isListening ? atMostMs : Math.min(atMostMs, unreachableMs))
@@ -123,6 +120,7 @@ export function createSocketNudge(folder: string): SocketNudge {
       })
     },
 
+    /** The process that creates a nudge must close it. */
     close() {
       if (closed) return
       closed = true
@@ -131,5 +129,5 @@ export function createSocketNudge(folder: string): SocketNudge {
       rmSync(path, { force: true })
       wake()
     },
-  }
+  } satisfies Nudge & Record<string, unknown>
 }

@@ -10,7 +10,7 @@ import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
 import { createAccess } from '../../core/workspaces/access.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { SettingError } from '../../platform/settings/settings.ts'
-import { asUsageError, failStart } from '../../platform/settings/start-faults.ts'
+import { runCommand } from '../../platform/settings/start-faults.ts'
 
 type Files = Record<string, Record<string, string>>
 
@@ -91,7 +91,7 @@ function textsOf(files: Files): [name: string, text: string][] {
   return [...texts, ['operator.curl', `header = "Authorization: Bearer ${files['operator.env']?.SERVICE_TOKEN}"\n`]]
 }
 
-async function main() {
+await runCommand('secrets', async () => {
   const { values, positionals } = parseArgs({
     options: { 'renew-tokens': { type: 'boolean', default: false } },
     allowPositionals: true,
@@ -99,6 +99,4 @@ async function main() {
   const [folder = 'secrets', ...rest] = positionals
   if (rest.length > 0) throw new SettingError('name one folder at most')
   await (values['renew-tokens'] ? renewTokens(folder) : createAll(folder))
-}
-
-main().catch((error: unknown) => failStart('secrets', asUsageError(error)))
+})

@@ -24,3 +24,8 @@ export function boundServer(server: Server) {
 export function requireWholeHeads(server: EventEmitter, headMs = HEAD_MS) {
   Object.assign(server, { headersTimeout: headMs, connectionsCheckingInterval: Math.min(HEAD_CHECK_MS, headMs) })
 }
+
+export function closeServer(server: Server) {
+  server.closeAllConnections()
+  return new Promise<void>((resolve) => server.close(() => resolve()))
+}

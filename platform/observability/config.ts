@@ -9,19 +9,13 @@ const samplers = [
   'parentbased_traceidratio',
 ] as const
 
-export interface TracingConfig {
-  sampler: (typeof samplers)[number]
-  /** Share of traces that a ratio sampler samples. */
-  ratio: number
-  /** Maximum time that a finished span waits for its export. */
-  delayMs: number
-}
+export type TracingConfig = NonNullable<ReturnType<typeof readTracingConfig>>
 
 /**
  * Returns undefined without an endpoint: tracing is off. OpenTelemetry itself reads endpoint, headers, timeout
  * and resource attributes. Errors: `SettingError`.
  */
-export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
+export function readTracingConfig(env: NodeJS.ProcessEnv = process.env) {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (!endpoint || env.OTEL_SDK_DISABLED === 'true' || env.OTEL_TRACES_EXPORTER === 'none') return undefined
   const named = env.OTEL_TRACES_SAMPLER || 'parentbased_always_on'
@@ -31,5 +25,6 @@ export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): Tracing
   if (!(ratio >= 0 && ratio <= 1)) throw new SettingError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
   const delayMs = Number(env.OTEL_BSP_SCHEDULE_DELAY || 5_000)
   if (!(delayMs > 0)) throw new SettingError('OTEL_BSP_SCHEDULE_DELAY must be a number of milliseconds')
+  // `delayMs`: maximum time that a finished span waits for its export.
   return { sampler, ratio, delayMs }
 }

@@ -2,13 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { boundServer } from '../http/bounded-server.ts'
+import { boundServer, closeServer } from '../http/bounded-server.ts'
 import { listenOn } from '../settings/start-faults.ts'
-
-interface MetricsServer {
-  port: number
-  close(): Promise<void>
-}
 
 /**
  * Serves the metrics and those of the process at `GET /metrics`. Returns undefined if the port is 0. Errors:
@@ -17,7 +12,7 @@ interface MetricsServer {
 export async function serveMetrics(
   { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },
   registries: Registry[],
-): Promise<MetricsServer | undefined> {
+) {
   if (port === 0) return undefined
   const ofProcess = new Registry()
   collectDefaultMetrics({ register: ofProcess })
@@ -29,15 +24,8 @@ export async function serveMetrics(
     response.writeHead(200, { 'content-type': registry.contentType }).end(text)
   })
   boundServer(server)
-  await listenOn({ host: ['METRICS_HOST', host], port: ['METRICS_PORT', port] }, async (address) => {
-    server.listen({ host: address, port })
-    await once(server, 'listening')
-  })
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
+  await listenOn({ host: ['METRICS_HOST', host], port: ['METRICS_PORT', port] }, (address) =>
+    once(server.listen({ host: address, port }), 'listening'),
+  )
+  return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) }
 }

@@ -26,6 +26,10 @@ export function createMetricSet<Name extends string>(texts: Record<Name, string>
   }
 }
 
+/** Calls `collect` at each scrape, before the metric is read. */
+export const atScrape = (metric: Gauge<string> | Counter<string>, collect: () => unknown) =>
+  Object.assign(metric, { collect })
+
 /** Sets the gauges at each scrape with one call of `read`. If it fails, they are missing from that scrape. */
 export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>) {
   let pending: Promise<void> | undefined
@@ -43,7 +47,7 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
   }
 
   const collect = () => (pending ??= update())
-  for (const gauge of gauges) Object.assign(gauge, { collect })
+  for (const gauge of gauges) atScrape(gauge, collect)
 }
 
 /**
@@ -52,12 +56,10 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
  */
 export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: () => Promise<void>) {
   let last = Number.NEGATIVE_INFINITY
-  Object.assign(gauge, {
-    collect() {
-      if (performance.now() - last < everyMs) return
-      last = performance.now()
-      measure().catch(() => {})
-    },
+  atScrape(gauge, () => {
+    if (performance.now() - last < everyMs) return
+    last = performance.now()
+    measure().catch(() => {})
   })
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { droppedLineCount } from './logger.ts'
 import { warnNearMemoryLimit } from './memory-warning.ts'
-import { createMetricSet, type Registry } from './metrics.ts'
+import { atScrape, createMetricSet, type Registry } from './metrics.ts'
 import texts from './process-metrics.json' with { type: 'json' }
 
 export const serviceVersion = (): string =>
@@ -25,26 +25,20 @@ export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger): 
   const tlsExpiry = gauge('service_tls_expires_timestamp_seconds', ['part'])
   const tlsStale = gauge('service_tls_stale', ['part'])
   const dropped = counter('service_log_lines_dropped_total')
-  Object.assign(dropped, {
-    collect() {
-      dropped.reset()
-      dropped.inc(droppedLineCount())
-    },
+  atScrape(dropped, () => {
+    dropped.reset()
+    dropped.inc(droppedLineCount())
   })
   for (const { part, tokenExpiresAt = Number.POSITIVE_INFINITY } of parts) {
     build.set({ part, version: serviceVersion(), node: process.versions.node }, 1)
     if (Number.isFinite(tokenExpiresAt)) tokenExpiry.set({ part }, tokenExpiresAt / 1000)
   }
   const withTls = parts.flatMap(({ part, tls }) => (tls ? [{ part, tls }] : []))
-  Object.assign(tlsExpiry, {
-    collect() {
-      for (const { part, tls } of withTls) tlsExpiry.set({ part }, tls.expiresAt() / 1000)
-    },
-  })
-  Object.assign(tlsStale, {
-    collect() {
-      for (const { part, tls } of withTls) tlsStale.set({ part }, tls.isStale() ? 1 : 0)
-    },
+  atScrape(tlsExpiry, () => {
+    for (const { part, tls } of withTls) {
+      tlsExpiry.set({ part }, tls.expiresAt() / 1000)
+      tlsStale.set({ part }, tls.isStale() ? 1 : 0)
+    }
   })
   return { registry }
 }

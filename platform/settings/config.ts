@@ -1,4 +1,4 @@
-import { knownNames } from './known-names.ts'
+import knownNames from './known-names.json' with { type: 'json' }
 import { fileSuffix } from './settings.ts'
 
 const ownPrefixes =

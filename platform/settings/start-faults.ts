@@ -26,10 +26,15 @@ export function startFault(error: unknown): string {
   return remedy ? `${path} cannot be used (${code}): ${remedy}` : message
 }
 
-export function asUsageError(error: unknown): unknown {
-  const { code = '', message } = error as NodeJS.ErrnoException
-  if (!code.startsWith?.('ERR_PARSE_ARGS')) return error
-  return new SettingError(`${message.split('. ')[0]}; --help lists the flags`, { cause: error })
+/** Runs a command of one process. A wrong flag is a wrong setting, with the first sentence of its message. */
+export async function runCommand(name: string, run: () => Promise<unknown>) {
+  try {
+    await run()
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const isFlag = String(code).startsWith('ERR_PARSE_ARGS')
+    failStart(name, isFlag ? new SettingError(`${message.split('. ')[0]}; --help lists the flags`) : error)
+  }
 }
 
 interface ListenSettings {

@@ -15,20 +15,8 @@ interface TlsPaths {
 
 export type TlsMaterial = { [K in keyof TlsPaths]: Buffer }
 
-export interface TlsFiles {
-  /**
-   * Looks for changes at most once a second. Returns the same object until certificate and key match again,
-   * because a new certificate is often written before its key.
-   */
-  current(): TlsMaterial
-}
-
-export interface WatchedTlsFiles extends TlsFiles {
-  /** In milliseconds since 1970. Without a certificate: of the first authority. */
-  expiresAt(): number
-  /** Whether the files on disk are invalid, so that earlier ones are in use. */
-  isStale(): boolean
-}
+export type WatchedTlsFiles = ReturnType<typeof createTlsFiles>
+export type TlsFiles = Pick<WatchedTlsFiles, 'current'>
 
 const freshMs = 1000
 /** Certificate and key are not written at the same moment, so invalid files are reported later. */
@@ -45,7 +33,7 @@ interface TlsFilesOptions {
  * Reloads PEM files when they change. Errors: `SettingError` at this call. Later, invalid files are logged, and
  * the old content stays.
  */
-export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): WatchedTlsFiles {
+export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}) {
   const { names = {}, logger, monotonic = () => performance.now() } = options
   const given = Object.entries(paths).filter(([, path]) => path !== undefined) as [keyof TlsPaths, string][]
   const nameOf = (kind: keyof TlsPaths) => names[kind] ?? kind
@@ -82,21 +70,17 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): 
 
   function reload() {
     checkedAt = monotonic()
-    let found = ''
     try {
-      found = stamp()
-      if (found === seen) {
-        fault = undefined
-        return
+      const found = stamp()
+      if (found !== seen) {
+        material = read()
+        seen = found
+        if (fault?.isReported) logger?.info({}, 'the changed TLS files are valid; using them')
       }
-      material = read()
+      fault = undefined
     } catch (error) {
       noteFault(error as Error)
-      return
     }
-    seen = found
-    if (fault?.isReported) logger?.info({}, 'the changed TLS files are valid; using them')
-    fault = undefined
   }
 
   function noteFault({ message: text }: Error) {
@@ -111,14 +95,20 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): 
   }
 
   return {
+    /**
+     * Looks for changes at most once a second. Returns the same object until certificate and key match again,
+     * because a new certificate is often written before its key.
+     */
     current() {
       check()
       return material
     },
+    /** In milliseconds since 1970. Without a certificate: of the first authority. */
     expiresAt() {
       check()
       return new X509Certificate((material.cert ?? material.ca)!).validToDate.getTime()
     },
+    /** Whether the files on disk are invalid, so that earlier ones are in use. */
     isStale() {
       check()
       return fault !== undefined && checkedAt - fault.since >= reportAfterMs

@@ -191,8 +191,8 @@ export const knownBugs: KnownBug[] = [
     changes: [
       {
         folder: 'core/database',
-        from: "{ conversationId: 1, operationKey: 1 }, { ...having('by_operation', 'operationKey'), unique: true }",
-        to: "{ conversationId: 1, operationKey: 1 }, having('by_operation', 'operationKey')",
+        from: "{ conversationId: 1, operationKey: 1 }, uniqueIn('operationKey')",
+        to: "{ conversationId: 1, operationKey: 1 }, having('operationKey')",
       },
       {
         folder: 'core',
