@@ -151,7 +151,8 @@ export const structures: Record<string, Record<string, string>> = {
     workspaces: 'LRU of 50,000',
     told: 'LRU of 50,000',
   },
-  'core/database/restore-report.ts': { counts: 'one report', documents: 'one comparison' },
+  'core/database/restore-report.ts': { documents: 'one comparison' },
+  'core/database/schema.ts': { different: 'the indexes of this version' },
   'core/conversations/typing.ts': { ended: 'authors of messages during one write' },
   'core/search/search-index.ts': {
     waiting: '10,000 events',
