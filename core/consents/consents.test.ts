@@ -78,23 +78,6 @@ describe('an installation that requires consent', () => {
     expect(await form()).toEqual({ formSubmissionId, replayed: true })
     expect((await retry()).replayed).toBe(true)
   })
-
-  itLong(
-    'refuses messages again after a new policy version, until the visitor grants exactly that version',
-    async () => {
-      const site = await newSite()
-      const session = await newSession(site)
-      await decide(session)
-      await updateInstallation(cores.core, site.publicSiteKey, { consent: policy('v2') }, undefined)
-      await expectRefused(session)
-      expect(await codeOf(decide(session))).toBe('VALIDATION_FAILED')
-      expect(await codeOf(decide(session, 'granted', { policyVersion: 'v3' }))).toBe('VALIDATION_FAILED')
-      await decide(session, 'granted', { policyVersion: 'v2' })
-      expect(await sendOf(session)).toBe('ok')
-      await updateInstallation(cores.core, site.publicSiteKey, { consent: { required: false } }, undefined)
-      expect(await sendOf(await newSession(site))).toBe('ok')
-    },
-  )
 })
 
 describe('a consent decision', () => {

@@ -4,7 +4,7 @@ import { testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { sendAsAgent, sendAsVisitor } from './messages.ts'
 
-const cores = testCores()
+const cores = testCores({ started: false })
 
 /** Creates a conversation and returns its two send functions: for the visitor and for the agent. */
 async function newSenders() {

@@ -163,7 +163,8 @@ describe('an erased visitor', () => {
     expect(await placesOf([session.sessionId, session.conversationId])).toEqual([])
   })
 
-  it('gets `session.revoked` on an open stream when the session is removed without an end event', async () => {
+  // A core finds this only by its check of sessions with streams, which takes seconds.
+  itLong('gets `session.revoked` on an open stream when the session is removed without an end event', async () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     await until('the stream follows', () => stream)

@@ -18,7 +18,7 @@ const all = [...operatorScopes, 'visitors:act', 'deliveries:work'].join(' ')
 const methods = servedMethods()
 const isOperators = (method: DescMethod) => operatorScopes.has(getOption(method, scope))
 
-const cores = testCores()
+const cores = testCores({ started: false })
 let things: Things
 /** Id of another workspace. */
 let elsewhere: string

@@ -11,7 +11,7 @@ import { testCores } from '../test/cores.ts'
 import { createCallMemory } from './call-memory.ts'
 import { accessOf } from './caller.ts'
 
-const cores = testCores()
+const cores = testCores({ started: false })
 const path = '/service.session.v1.SessionService/CheckOrigin'
 const kib = 1024
 let token: string

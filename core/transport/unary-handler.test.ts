@@ -21,7 +21,7 @@ import { testCores } from '../test/cores.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from '../test/operator-calls.ts'
 import { accessOf } from './caller.ts'
 
-const cores = testCores()
+const cores = testCores({ started: false })
 let server: CoreServer
 let baseUrl: string
 let things: Things

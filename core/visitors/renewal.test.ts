@@ -6,7 +6,7 @@ import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { renewSession } from './renewal.ts'
 
-const cores = testCores({ count: 2, env: { REPLAY_WINDOW_EVENTS: '5' } })
+const cores = testCores({ count: 2 })
 
 const grantLifetime = 900
 
@@ -69,16 +69,6 @@ describe('a renewal', () => {
     expect(await codeOf(renew(fourth))).toBe('ok')
   })
 
-  it.each([
-    ['a wrong token', (session: SessionContent) => renew(session, { renewalToken: 'k1.AAAA' })],
-    ["another session's token", async (session: SessionContent) => renew(session, await tokenOfAnother())],
-    ["another session's id", (session: SessionContent) => renew(session, { sessionId: 'ses_other' })],
-  ])('rejects %s', async (_, attempt) => {
-    expect(await codeOf(attempt(await cores.newSession()))).toBe('GRANT_INVALID')
-  })
-
-  const tokenOfAnother = async () => ({ renewalToken: (await cores.newSession()).renewalToken })
-
   it('fails with the session’s error code when the session ends during the renewal', async () => {
     const session = await cores.newSession()
     // This call caches the live session. The update below writes no wake-up, so the core keeps the
@@ -89,31 +79,5 @@ describe('a renewal', () => {
       { $set: { status: 'revoked' } },
     )
     expect(await codeOf(renew(session))).toBe('SESSION_REVOKED')
-  })
-})
-
-describe('a renewal that names the last event that the browser has seen', () => {
-  async function sessionWith(messages: number) {
-    const session = await cores.newSession()
-    for (let index = 0; index < messages; index += 1) await cores.send(session, `message ${index}`)
-    return { session, id: (sequence: number) => `${session.replay.epoch}-${sequence}` }
-  }
-  const stateOf = ({ replay, continuityState }: SessionContent) => [replay.state, continuityState]
-
-  it('returns the state `continued` if that event is within the replay window', async () => {
-    const { session, id } = await sessionWith(8)
-    const renewed = await renew(session, { lastSeenEventId: id(3) })
-    expect(stateOf(renewed)).toEqual(['ready', 'continued'])
-    expect(renewed.replay).toMatchObject({ epoch: session.replay.epoch, lastSequence: 8, oldestSequence: 4 })
-    expect(stateOf(await renew(renewed, { lastSeenEventId: id(8) }))).toEqual(['ready', 'continued'])
-  })
-
-  it('requires a reset if that event is outside the replay window, after the end of the log or from another log', async () => {
-    const { session, id } = await sessionWith(8)
-    const outside = await renew(session, { lastSeenEventId: id(1) })
-    expect(stateOf(outside)).toEqual(['reset_required', 'reset'])
-    const ahead = await renew(outside, { lastSeenEventId: id(99) })
-    expect(stateOf(ahead)).toEqual(['reset_required', 'reset'])
-    expect(stateOf(await renew(ahead, { lastSeenEventId: 'another-3' }))).toEqual(['reset_required', 'reset'])
   })
 })
