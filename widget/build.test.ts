@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, matchesGlob, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -81,6 +81,26 @@ describe('the built widget', () => {
     const texts = code(/^(client|chunks\/core)\.js$/)
     for (const text of texts) expect(text).not.toMatch(/attachShadow|createElement|querySelector/)
     expect(texts).toHaveLength(2)
+  })
+
+  it('the npm package has what its manifest exports', async () => {
+    const { exports, files: packed } = JSON.parse(await readFile(join(widgetDist, '../package.json'), 'utf8'))
+    const sources = await readdir(source, { recursive: true })
+    for (const [name, entry] of Object.entries<string | { types: string; default: string }>(exports)) {
+      if (name === './package.json') continue
+      const { types, default: built } = typeof entry === 'string' ? { types: '', default: entry } : entry
+      expect(files.map((file) => `./dist/${file.name}`)).toContain(built)
+      expect(
+        packed.some((pattern: string) => matchesGlob(normalize(built), pattern)),
+        built,
+      ).toBe(true)
+      const declared = /^\.\/dist\/types\/widget\/src\/(.+)\.d\.ts$/.exec(types)?.[1]
+      if (types)
+        expect(
+          [`${declared}.ts`, `${declared}.tsx`].some((path) => sources.includes(path)),
+          types,
+        ).toBe(true)
+    }
   })
 
   it.each(['index', 'client', 'loader'])(

@@ -1,20 +1,21 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { widgetLocales } from '../../contract/widget-locales.ts'
-import { isLong, itLong } from '../../test/support/is-long.ts'
-import { buildWidgetIfStale } from '../build.ts'
+import { packWidget } from '../../dev/make/pack.ts'
+import { sharedChromium } from '../../test/support/chromium.ts'
+import { atFileEnd } from '../../test/support/clean-up.ts'
+import { listen } from '../../test/support/listen.ts'
+import { startScenarioServer } from './scenario-server.ts'
 
 const run = promisify(execFile)
-const folder = fileURLToPath(new URL('..', import.meta.url))
-const compiler = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
+const compiler = join(import.meta.dirname, '../../node_modules/.bin/tsc')
 let project: string
-let packed: string[]
 
 const consumer = `
 import { createServiceWidget, englishTexts, WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION, type WidgetErrorDetail } from '@service/widget'
@@ -33,26 +34,19 @@ stop()
 `
 
 beforeAll(async () => {
-  await buildWidgetIfStale()
-  await run(compiler, ['-p', join(folder, 'tsconfig.build.json')])
   project = await mkdtemp(join(tmpdir(), 'widget-consumer-'))
-  // A build of another test begins and ends in a folder `dist/.build-…`, which npm would read.
-  const source = join(project, 'source')
-  await cp(folder, source, { recursive: true, filter: (path) => !/\/(\.build-|node_modules)/.test(path) })
-  const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', project], {
-    cwd: source,
-  })
-  // Up to npm 11, `npm pack` prints an array. Later versions print an object.
-  const [answer] = Object.values(JSON.parse(stdout)) as { filename: string; files: { path: string }[] }[]
-  packed = answer!.files.map(({ path }) => path)
   await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', join(project, answer!.filename)], {
-    cwd: project,
-  })
+  const tarball = await packWidget(project)
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], { cwd: project })
 })
 afterAll(() => rm(project, { recursive: true, force: true }))
 
 it('the npm package contains its exports, and no sources, tests or secrets', async () => {
+  const installed = join(project, 'node_modules/@service/widget')
+  const found = await readdir(installed, { recursive: true, withFileTypes: true })
+  const packed = found
+    .filter((each) => each.isFile())
+    .map((each) => join(each.parentPath, each.name).slice(installed.length + 1))
   expect(packed).toEqual(expect.arrayContaining(['package.json', 'dist/index.js', 'dist/client.js', 'dist/widget.js']))
   expect(
     packed.filter(
@@ -62,7 +56,7 @@ it('the npm package contains its exports, and no sources, tests or secrets', asy
         ),
     ),
   ).toEqual([])
-  const { exports } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+  const { exports } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'))
   for (const entry of Object.values(exports).flatMap((one) =>
     typeof one === 'string' ? one : Object.values(one as object),
   ))
@@ -81,24 +75,13 @@ it('importing the npm package outside of a browser works and has no side effects
   expect(stdout.trim()).toBe('false 0')
 })
 
-itLong.each(isLong ? ['nodenext', 'bundler'] : ['nodenext'])(
+it.each(['nodenext', 'bundler'])(
   'the types of the npm package compile with module resolution %s',
-  async (moduleResolution) => {
+  async (resolution) => {
     await writeFile(join(project, 'consumer.ts'), consumer)
-    const module = moduleResolution === 'nodenext' ? 'nodenext' : 'esnext'
-    const options = [
-      '--strict',
-      '--noEmit',
-      '--target',
-      'es2022',
-      '--lib',
-      'es2024,dom',
-      '--types',
-      '',
-      '--module',
-      module,
-    ]
-    const checked = run(compiler, [...options, '--moduleResolution', moduleResolution, 'consumer.ts'], { cwd: project })
+    const module = resolution === 'nodenext' ? 'nodenext' : 'esnext'
+    const options = `--strict --noEmit --target es2022 --lib es2024,dom --module ${module} --moduleResolution ${resolution}`
+    const checked = run(compiler, [...options.split(' '), '--types', '', 'consumer.ts'], { cwd: project })
     await expect(checked.catch((error) => error.stdout)).resolves.toMatchObject({ stdout: '' })
   },
 )
@@ -138,4 +121,24 @@ it('a bundler puts languages into separate chunks, and omits the user interface 
   const bot = await bundle('bot')
   expect(bot.main).not.toContain('attachShadow')
   expect(bot.main.length).toBeLessThan(page.main.length * 0.7)
+})
+
+it('a site serves the script tag with all its parts from the installed npm package', async () => {
+  const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+  const site = createServer(async ({ url = '/' }, response) => {
+    response.setHeader('Content-Type', `text/${url.endsWith('.js') ? 'javascript' : 'html'}; charset=utf-8`)
+    const tag = `<script src="/widget.js" data-site-key="pk_friendly" data-api-base-url="${gateway.url}" data-locale="de"></script>`
+    const file = readFile(join(project, 'node_modules/@service/widget/dist', url)).catch(() => '')
+    response.end(url === '/' ? `<!doctype html><title>A shop</title><body>${tag}` : await file)
+  })
+  const page = await (await sharedChromium()).newPage()
+  atFileEnd(() => Promise.all([page.close(), gateway.close()]))
+  const failed: string[] = []
+  page.on('console', (message) => message.type() === 'error' && failed.push(message.text()))
+  await page.goto((await listen(site)).url)
+  await page.getByRole('button', { name: 'Chat öffnen' }).click()
+  await page.getByRole('textbox', { name: 'Ihre Nachricht' }).fill('Versenden Sie nach Graz?')
+  await page.keyboard.press('Enter')
+  await page.getByText(/· Gesendet$/).waitFor()
+  expect(failed.filter((text) => !text.includes('favicon'))).toEqual([])
 })
