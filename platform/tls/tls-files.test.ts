@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { coreCertificates } from '../../test/support/core-certificates.ts'
+import { coreCertificates } from '../../test/support/certificates.ts'
 import { createTlsFiles } from './tls-files.ts'
 
 const { first, second } = coreCertificates

@@ -14,7 +14,7 @@ import { createAuthorizedTransport } from '../../core-client/authorized-transpor
 import { createCoreTransport } from '../../core-client/core-transport.ts'
 import { createTlsFiles } from '../../platform/tls/tls-files.ts'
 import { signAssertion } from '../support/assertion.ts'
-import { coreCertificates } from '../support/core-certificates.ts'
+import { coreCertificates } from '../support/certificates.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'

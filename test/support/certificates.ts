@@ -1,105 +1,13 @@
-/**
- * Certificates of the test receiver, created with openssl. They are valid for a hundred years,
- * except the expired one. Only tests trust the authority that signed them.
- */
-export const testAuthority = `-----BEGIN CERTIFICATE-----
-MIIBeDCCAR6gAwIBAgIUcq2mNwNN3aGR2k0+44KJwabjSeUwCgYIKoZIzj0EAwIw
-GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEy
-MDAxMDEwMDAwMDBaMBkxFzAVBgNVBAMMDlRlc3QgYXV0aG9yaXR5MFkwEwYHKoZI
-zj0CAQYIKoZIzj0DAQcDQgAER0qGMolXXx6pyXOwIBbQTJtscgw6vjoQWp6Kf3U4
-H6OUicf40grEbyI2LiGPB0ulO0tsO9Wuh6i0/RrITXqSxKNCMEAwDwYDVR0TAQH/
-BAUwAwEB/zAOBgNVHQ8BAf8EBAMCAgQwHQYDVR0OBBYEFF+aiAs3YJzSq9MGzz4o
-GSgqv/GBMAoGCCqGSM49BAMCA0gAMEUCIQCJa5lL10+BiAE5gjbsNpIG1o1Dtw+4
-Yz6nhA9dPR1IYwIgGq9p0QSygkcn+QO1Mfzl5YfipsukUGiDMegi4iOEOGI=
------END CERTIFICATE-----
-`
+// Created with openssl and valid for a hundred years, except the expired one. Only tests trust their authorities.
+import certificates from './certificates.json' with { type: 'json' }
+
+export const testAuthority = certificates.receivers.authority
 
 /**
- * Certificates of the test receiver. Each key names the defect of the certificate; `good` has no
- * defect.
+ * Certificates of the test receiver. Each key names the defect of the certificate. `good` has none, and is
+ * valid for receiver.example, *.receiver.example and 127.0.0.1. `wrongName` is valid for other.example only.
  */
-export const testCertificates = {
-  /** Valid for receiver.example, *.receiver.example and 127.0.0.1. */
-  good: {
-    cert: `-----BEGIN CERTIFICATE-----
-MIIBqTCCAU+gAwIBAgIULt9kVZgCgplyM2Cb1TzoIHR74pUwCgYIKoZIzj0EAwIw
-GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEy
-MDAxMDEwMDAwMDBaMBMxETAPBgNVBAMMCHJlY2VpdmVyMFkwEwYHKoZIzj0CAQYI
-KoZIzj0DAQcDQgAEf9mkrs4clpSVjjSvk+FinXd+UX+PkfwLPkEuwqN/WpexBsvC
-bytwOqYvfraEFbR2UiP8ag3k7eLt6Z0EJ92Gt6N5MHcwNQYDVR0RBC4wLIIQcmVj
-ZWl2ZXIuZXhhbXBsZYISKi5yZWNlaXZlci5leGFtcGxlhwR/AAABMB0GA1UdDgQW
-BBRcBUn6Zbq119SkdbRCxsFAE4Ke3zAfBgNVHSMEGDAWgBRfmogLN2Cc0qvTBs8+
-KBkoKr/xgTAKBggqhkjOPQQDAgNIADBFAiBtaG5tH/0Nzaj7XJhzKGMtkGWidN9K
-jpKJjQZBFQhlcAIhAJl1Oenyemt78wnzyCafgBZZX+MPIAfw2n1oBxhH4MsI
------END CERTIFICATE-----
-`,
-    key: `-----BEGIN EC PRIVATE KEY-----
-MHcCAQEEIAsjigzfV1juht8qpf5h4JTxsT9ZUA7d1/fqjc5KGWLYoAoGCCqGSM49
-AwEHoUQDQgAEf9mkrs4clpSVjjSvk+FinXd+UX+PkfwLPkEuwqN/WpexBsvCbytw
-OqYvfraEFbR2UiP8ag3k7eLt6Z0EJ92Gtw==
------END EC PRIVATE KEY-----
-`,
-  },
-  /** Valid for other.example only. */
-  wrongName: {
-    cert: `-----BEGIN CERTIFICATE-----
-MIIBiDCCAS+gAwIBAgIURRH+rsgw6iohTmoFsEFpKUT8uTkwCgYIKoZIzj0EAwIw
-GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEy
-MDAxMDEwMDAwMDBaMBAxDjAMBgNVBAMMBW90aGVyMFkwEwYHKoZIzj0CAQYIKoZI
-zj0DAQcDQgAExQE2FEC8l4jHmtvMHi8TWeAPUqrqb5PoQw9jHU1z7/Li9Sqb6To3
-LTMJAN0d59ZhW+MGNm5Fjor58sIz5qVBmaNcMFowGAYDVR0RBBEwD4INb3RoZXIu
-ZXhhbXBsZTAdBgNVHQ4EFgQUe670wvy9G8D/Sh6Rwyk+Ah/B+KowHwYDVR0jBBgw
-FoAUX5qICzdgnNKr0wbPPigZKCq/8YEwCgYIKoZIzj0EAwIDRwAwRAIgetXEz51p
-dAZuajVvBz1XQOwQJhIJZk7NxQa7eSJXmtACIEJPdvuhMd5cvryOV4m9XiOvJRXi
-KlaMrKADQi6asq95
------END CERTIFICATE-----
-`,
-    key: `-----BEGIN EC PRIVATE KEY-----
-MHcCAQEEIGoiifYnk3POeD8mg2wKUWIjNzWi7hLkhqckrtliTcJUoAoGCCqGSM49
-AwEHoUQDQgAExQE2FEC8l4jHmtvMHi8TWeAPUqrqb5PoQw9jHU1z7/Li9Sqb6To3
-LTMJAN0d59ZhW+MGNm5Fjor58sIz5qVBmQ==
------END EC PRIVATE KEY-----
-`,
-  },
-  /** Expired in 2020. */
-  expired: {
-    cert: `-----BEGIN CERTIFICATE-----
-MIIBlTCCATqgAwIBAgIUEkP+1km0yOzzj2/MmsetduYRnTswCgYIKoZIzj0EAwIw
-GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwHhcNMjAwMTAxMDAwMDAwWhcNMjAw
-MTAyMDAwMDAwWjASMRAwDgYDVQQDDAdleHBpcmVkMFkwEwYHKoZIzj0CAQYIKoZI
-zj0DAQcDQgAEFnKleqSZOFnRSldrAScHab14hatLPQYN+CvLHa5Bm4faXw5mciqV
-bwy9kAK6norAweckXyg9zWa3z/xCjNPppaNnMGUwIwYDVR0RBBwwGoIYZXhwaXJl
-ZC5yZWNlaXZlci5leGFtcGxlMB0GA1UdDgQWBBRFrK6PskHvyZVgFqcg2UnyDrni
-BjAfBgNVHSMEGDAWgBRfmogLN2Cc0qvTBs8+KBkoKr/xgTAKBggqhkjOPQQDAgNJ
-ADBGAiEA9bzIkHIw0k/pUIhDX6+tMVoQZIgSuFDcOMLEVs83714CIQDlxUe2tIbg
-AKpI0bDo1w8lIsgySphZ0wzABB98BKFF7Q==
------END CERTIFICATE-----
-`,
-    key: `-----BEGIN EC PRIVATE KEY-----
-MHcCAQEEINGTK7t5wwApJtLDpf4Wz38iR0kdX/AP/39aK49zEY5RoAoGCCqGSM49
-AwEHoUQDQgAEFnKleqSZOFnRSldrAScHab14hatLPQYN+CvLHa5Bm4faXw5mciqV
-bwy9kAK6norAweckXyg9zWa3z/xCjNPppQ==
------END EC PRIVATE KEY-----
-`,
-  },
-  /** Self-signed. */
-  selfSigned: {
-    cert: `-----BEGIN CERTIFICATE-----
-MIIBejCCASCgAwIBAgIUI9UGNjTMoee90ws9ateQFs1Bor4wCgYIKoZIzj0EAwIw
-FjEUMBIGA1UEAwwLc2VsZi1zaWduZWQwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAx
-MDEwMDAwMDBaMBYxFDASBgNVBAMMC3NlbGYtc2lnbmVkMFkwEwYHKoZIzj0CAQYI
-KoZIzj0DAQcDQgAE2ruqXJxaRqVS3o/jgR9UZCAqI/4IBxBByXM8K7l274tAcVj3
-dm7I0UIT448t49ixshJ/iXaSMiCPZfwyqXAtDqNKMEgwJwYDVR0RBCAwHoIcc2Vs
-Zi1zaWduZWQucmVjZWl2ZXIuZXhhbXBsZTAdBgNVHQ4EFgQUza3U9PaddknLmwms
-TAbBEokx+IAwCgYIKoZIzj0EAwIDSAAwRQIhAIZ9ryNqt7tlowNojeacFfvcsp1d
-OxVhlt6T2Vfu92efAiBn14JoGEM98A1i46hQWS5rKLF0JshidAjz2ZpiXX2R2Q==
------END CERTIFICATE-----
-`,
-    key: `-----BEGIN EC PRIVATE KEY-----
-MHcCAQEEILfP65jZi1fMr7KIpaW+PWW/1Zi2SPfdK+wJKkuSEMXUoAoGCCqGSM49
-AwEHoUQDQgAE2ruqXJxaRqVS3o/jgR9UZCAqI/4IBxBByXM8K7l274tAcVj3dm7I
-0UIT448t49ixshJ/iXaSMiCPZfwyqXAtDg==
------END EC PRIVATE KEY-----
-`,
-  },
-}
+export const testCertificates = certificates.receivers.certificates
+
+/** Certificates of cores (valid for localhost and 127.0.0.1) and their clients, signed by two authorities. */
+export const coreCertificates = certificates.cores
