@@ -212,11 +212,13 @@ it('a shop of five people needs no shell for a year', { timeout: 900_000 }, asyn
     },
     /** Ben leaves. His assignments and messages keep his name. */
     async 4(talks) {
+      const { conversationId } = talks.find(({ by }) => by === ben)!
+      const assignment = { conversationId, agent: { displayName: 'Ben' }, operatorId: ben.id }
+      await ben.do(`${messaging}/AssignAgent`, assignment)
       await owner.do(`${operators}/RemoveOperator`, { operatorId: ben.id })
       await until('the end of his session', () => isSignedOut(ben), 50)
       people.delete(ben)
       team.delete(ben)
-      const { conversationId } = talks.find(({ by }) => by === ben)!
       const { conversation } = await owner.do(`${messaging}/GetConversation`, { conversationId })
       expect(conversation.agent).toMatchObject({ displayName: 'Ben' })
     },
