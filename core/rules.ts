@@ -1,11 +1,11 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../contract/errors.ts'
+import { operationIdForm } from '../contract/limits.ts'
 import { ServiceError } from './errors.ts'
 
 /** The violated rule. */
 type Rule<T> = (value: T) => string | undefined
 
-const idempotencyKey = /^[A-Za-z0-9._:-]{1,128}$/
 const localeTag = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/
 const controlCharacter = /[^\P{Cc}\t\n]/u
 const anyControlCharacter = /\p{Cc}/u
@@ -53,9 +53,9 @@ export function messageBody(max: number): Rule<string> {
   return (value) => text(1, max)(value) ?? (value.trim() === '' ? 'pattern' : undefined)
 }
 
-export const isIdempotencyKey = (value: string): boolean => idempotencyKey.test(value)
+export const isIdempotencyKey = (value: string): boolean => operationIdForm.test(value)
 
-export const operationId: Rule<string> = (value) => (idempotencyKey.test(value) ? undefined : 'pattern')
+export const operationId: Rule<string> = (value) => (operationIdForm.test(value) ? undefined : 'pattern')
 
 export const locale: Rule<string> = (value) =>
   value.length > 35 ? 'maxLength' : localeTag.test(value) ? undefined : 'pattern'

@@ -6,7 +6,7 @@ import { imageTypes } from '../pictures/image-model.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireCapability } from '../workspaces/model.ts'
 import { commandStoreOf } from './command-store.ts'
 import {
   type Command,

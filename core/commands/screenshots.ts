@@ -12,7 +12,7 @@ import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/imag
 import { isIdempotencyKey } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireCapability } from '../workspaces/model.ts'
 import { requireOwnCommand } from './command-decisions.ts'
 import { commandStoreOf } from './command-store.ts'
 import { type Command, type CommandState, stateAt, type UploadedScreenshot } from './model.ts'

@@ -3,8 +3,7 @@ import type { PageContext, Session, Visitor, VisitorCredentials } from '../sessi
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
-import type { Installation } from '../workspaces/model.ts'
+import { type Installation, requireCapability } from '../workspaces/model.ts'
 import { requireConsent } from './consents.ts'
 import { repairPageContext } from './page-context.ts'
 

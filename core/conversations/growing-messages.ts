@@ -20,7 +20,7 @@ import { msUntil } from '../mongodb/leases.ts'
 import { field, messageBody, text, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireCapability } from '../workspaces/model.ts'
 
 type GrowingEvent = LogEvent & Required<Pick<LogEvent, 'message' | 'growth'>>
 

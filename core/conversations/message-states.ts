@@ -14,7 +14,7 @@ import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireCapability } from '../workspaces/model.ts'
 import { findConversation } from './conversation-access.ts'
 import { before, isReceipt, stateOf } from './model.ts'
 

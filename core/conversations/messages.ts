@@ -26,7 +26,7 @@ import {
 } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireCapability } from '../workspaces/model.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
 import { inboxOf } from './inbox.ts'
 import { sentMarksOf } from './message-states.ts'

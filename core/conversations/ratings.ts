@@ -17,7 +17,7 @@ import { type EventType, operationKeys, type Rating } from '../log-event.ts'
 import { field, integer, line, validate } from '../rules.ts'
 import { operationSessionOf, type VisitorCredentials } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { requireCapability } from '../workspaces/capabilities.ts'
+import { requireCapability } from '../workspaces/model.ts'
 import { recordStatus } from './conversation-store.ts'
 import { appendGuarded, eventOfOperation, maxTries, readEnd } from './guarded-appends.ts'
 import { type RatingState, ratingOf } from './model.ts'
@@ -52,7 +52,7 @@ export async function giveRating(
   const { session, installation } = visitor
   requireCapability(installation, 'rating')
   validate(
-    field('/score', score, integer(1, 5)),
+    field('/score', score, integer(1, contractLimits.ratingScoreMax)),
     field('/comment', comment, line(1, contractLimits.ratingCommentMaxLength)),
   )
   const { conversationId } = session

@@ -2,10 +2,9 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
 import { type DeliveryEventType, deliveryEvents, feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
-import { type FieldMapping, sentNameOf } from '../../contract/lead-fields.ts'
+import { type FieldMapping, leadFieldName, sentNameOf } from '../../contract/lead-fields.ts'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import { leadFieldName } from '../leads/model.ts'
 import { field, integer, issueIf, line, oneOf } from '../rules.ts'
 import {
   type CustomHeader,

@@ -1,5 +1,6 @@
 import { compactVerify, errors } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { contractLimits } from '../../contract/limits.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { text } from '../rules.ts'
@@ -27,7 +28,6 @@ type AssertionRule = 'audience' | 'signature' | 'lifetime' | 'nonce' | 'subject'
 
 const type = 'service-visitor-identity+jwt'
 const algorithm = 'HS256'
-const maxAssertionLength = 8192
 const maxKeyLength = 64
 /** Tolerated clock difference of hosts that sign identity assertions. */
 const clockSkewSeconds = 30
@@ -89,7 +89,7 @@ export async function verifyAssertion(
 
 /** Returns the payload if an accepted secret signed it as an identity assertion. */
 async function readSigned(core: Core, assertion: string, { identitySecrets }: Installation): Promise<unknown> {
-  if (assertion.length > maxAssertionLength) throw invalid('type')
+  if (assertion.length > contractLimits.assertionMaxLength) throw invalid('type')
   try {
     const { payload, protectedHeader } = await compactVerify(
       assertion,

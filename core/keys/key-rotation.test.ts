@@ -18,7 +18,6 @@ import {
   createConnection,
   createInstallation,
   createWorkspace,
-  listInstallations,
   rotateIdentitySecret,
 } from '../workspaces/workspaces.ts'
 import { createKeyring, parseSecretKeys } from './keyring.ts'
@@ -135,7 +134,9 @@ describe('the secret keys', () => {
 
   it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
-    const [installation] = await listInstallations(one!, (await one!.database.collections.workspaces.findOne({}))!._id)
+    const [installation] = await workspaceStoreOf(one!).listInstallations(
+      (await one!.database.collections.workspaces.findOne({}))!._id,
+    )
     const [, secret] = await Promise.all([
       rekeyWith(one!, 'k4', 'k3'),
       rotateIdentitySecret(two!, installation!.publicSiteKey, undefined),

@@ -50,5 +50,3 @@ export type SuppressionDocument = Omit<Suppression, 'suppressionId'> & {
   /** Until the waiting deliveries of this person have been ended. */
   unswept?: true
 }
-
-export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/

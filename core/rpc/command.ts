@@ -14,8 +14,8 @@ import { type Command, isFinal } from '../commands/model.ts'
 import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../commands/screenshots.ts'
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
-import { callerOf } from '../transport/caller.ts'
-import { toProto } from './proto-values.ts'
+import { callerOf, callerWorkspace } from '../transport/caller.ts'
+import { toProto, withoutEmpty } from './proto-values.ts'
 import { ofVisitor } from './visitor.ts'
 
 export function commandService(router: ConnectRouter, core: Core) {
@@ -37,16 +37,16 @@ export function commandService(router: ConnectRouter, core: Core) {
     },
 
     async getCommand({ commandId }, context) {
-      return { command: toCommand(await findCommand(core, commandId, callerOf(context).workspaceId)) }
+      return { command: toCommand(await findCommand(core, commandId, callerWorkspace(context))) }
     },
 
     async listCommands({ sessionId, limit }, context) {
-      const found = await listCommands(core, sessionId, limit, callerOf(context).workspaceId)
+      const found = await listCommands(core, sessionId, limit, callerWorkspace(context))
       return { commands: found.map(toCommand) }
     },
 
     async *getScreenshot({ commandId }, context): AsyncGenerator<MessageInitShape<typeof GetScreenshotResponseSchema>> {
-      const command = await findCommand(core, commandId, callerOf(context).workspaceId)
+      const command = await findCommand(core, commandId, callerWorkspace(context))
       const { screenshot, chunks } = openScreenshot(core, command)
       const { contentType, byteLength, sha256 } = screenshot
       yield { part: { case: 'header', value: { commandId, contentType, byteLength, sha256 } } }
@@ -71,10 +71,6 @@ export function commandService(router: ConnectRouter, core: Core) {
       return { ...content, replayed }
     },
   })
-}
-
-function withoutEmpty<Fields extends Record<string, string | undefined>>(fields: Fields) {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as { [K in keyof Fields]?: string }
 }
 
 function fromHeader({ byteLength, ...header }: UploadHeader): ScreenshotUpload {

@@ -1,6 +1,10 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
-import { ConsoleService, type SignInRequest } from '#proto/console/v1/console_pb.js'
+import {
+  ConsoleService,
+  ConsoleSessionSchema,
+  CreateSignInLinkResponseSchema,
+  type SignInRequest,
+} from '#proto/console/v1/console_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
@@ -25,20 +29,12 @@ import { facesOf, keepFace } from '../pictures/pictures.ts'
 import { field, line, validate } from '../rules.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace, updateWorkspace } from '../workspaces/workspaces.ts'
+import { toProto } from './proto-values.ts'
 
 export function consoleService(router: ConnectRouter, core: Core) {
   async function toMessage(session: ConsoleSession) {
-    const { workspaceId, operator, displayName, scopes, expiresAt, account } = session
-    return {
-      workspaceId,
-      operator,
-      displayName,
-      scopes,
-      account,
-      consoleSessionId: publicIdOf(session),
-      expiresAt: timestampFromDate(expiresAt),
-      avatarUrl: (await facesOf(core, workspaceId, [operator])).get(operator),
-    }
+    const avatarUrl = (await facesOf(core, session.workspaceId, [session.operator])).get(session.operator)
+    return toProto(ConsoleSessionSchema, { ...session, consoleSessionId: publicIdOf(session), avatarUrl })
   }
 
   async function toSignedIn({ secret, session }: SignedIn) {
@@ -61,14 +57,14 @@ export function consoleService(router: ConnectRouter, core: Core) {
         if (only !== undefined || scopesOfRole.owner.some((scope) => !held.has(scope)))
           throw new ServiceError(ErrorCode.PERMISSION_DENIED)
         const made = await createOwnerLink(core, requiredWorkspace(context, workspaceId), operator || newId('op'))
-        return { secret: made.secret, expiresAt: timestampFromDate(made.expiresAt) }
+        return toProto(CreateSignInLinkResponseSchema, made)
       }
-      const { secret, expiresAt } = await createSignInLink(core, callerOf(context), {
+      const made = await createSignInLink(core, callerOf(context), {
         workspaceId: requiredWorkspace(context, workspaceId),
         operator: operator || undefined,
         scopes,
       })
-      return { secret, expiresAt: timestampFromDate(expiresAt) }
+      return toProto(CreateSignInLinkResponseSchema, made)
     },
 
     async signIn({ credential, displayName, replacedSecret, workspaceName }) {

@@ -28,7 +28,7 @@ import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
 import { facesOf, setFace } from '../pictures/pictures.ts'
 import type { SourceKind } from '../search/model.ts'
-import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
+import { callerOf, callerWorkspace, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import { deleteSavedReply, listSavedReplies, saveReply } from '../workspaces/saved-replies.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import {
@@ -100,7 +100,7 @@ export function conversationMethods(core: Core) {
     async getConversation({ conversationId }, context) {
       // The response must include the messages that this process has accepted.
       await inboxOf(core).noted()
-      const conversation = await findConversation(core, conversationId, callerOf(context).workspaceId)
+      const conversation = await findConversation(core, conversationId, callerWorkspace(context))
       const [[summary], canRequestRating] = await Promise.all([
         summarizeConversations(core, [conversation], shown(context)),
         hasSiteCapability(core, conversationId, 'rating'),
@@ -122,7 +122,7 @@ export function conversationMethods(core: Core) {
     async setTyping({ conversationId, state, agent }, context) {
       const named = fromAgent(agent)
       const request = { conversationId, state: fromTypingState(state), agent: named }
-      await setTypingOfAgent(core, request, callerOf(context).workspaceId)
+      await setTypingOfAgent(core, request, callerWorkspace(context))
       return {}
     },
 
@@ -141,10 +141,10 @@ export function conversationMethods(core: Core) {
       return {}
     },
 
-    updateMessageState: (request, context) => updateMessageStates(core, request, callerOf(context).workspaceId),
+    updateMessageState: (request, context) => updateMessageStates(core, request, callerWorkspace(context)),
 
     async assignAgent({ conversationId, agent, operatorId }, context) {
-      const scope = callerOf(context).workspaceId
+      const scope = callerWorkspace(context)
       const { workspaceId } = await findConversation(core, conversationId, scope)
       const operators = await operatorsIn(core, workspaceId)
       const isMeant = (one: SignedInOperator) =>
@@ -161,7 +161,7 @@ export function conversationMethods(core: Core) {
     },
 
     unassignAgent: ({ conversationId }, context) =>
-      changed(unassignAgent(core, conversationId, callerOf(context).workspaceId)),
+      changed(unassignAgent(core, conversationId, callerWorkspace(context))),
 
     async listAgents({ workspaceId }, context) {
       const workspace = requiredWorkspace(context, workspaceId)
@@ -202,21 +202,19 @@ export function conversationMethods(core: Core) {
     },
 
     closeConversation: ({ conversationId, requestRating }, context) =>
-      changed(closeConversation(core, conversationId, callerOf(context).workspaceId, requestRating)),
+      changed(closeConversation(core, conversationId, callerWorkspace(context), requestRating)),
 
     reopenConversation: ({ conversationId }, context) =>
-      changed(reopenConversation(core, conversationId, callerOf(context).workspaceId)),
+      changed(reopenConversation(core, conversationId, callerWorkspace(context))),
 
-    stopBot: ({ conversationId }, context) => changed(stopBots(core, conversationId, callerOf(context).workspaceId)),
+    stopBot: ({ conversationId }, context) => changed(stopBots(core, conversationId, callerWorkspace(context))),
 
-    resumeBot: ({ conversationId }, context) =>
-      changed(resumeBots(core, conversationId, callerOf(context).workspaceId)),
+    resumeBot: ({ conversationId }, context) => changed(resumeBots(core, conversationId, callerWorkspace(context))),
 
-    addTag: ({ conversationId, tag }, context) =>
-      changed(addTag(core, conversationId, tag, callerOf(context).workspaceId)),
+    addTag: ({ conversationId, tag }, context) => changed(addTag(core, conversationId, tag, callerWorkspace(context))),
 
     removeTag: ({ conversationId, tag }, context) =>
-      changed(removeTag(core, conversationId, tag, callerOf(context).workspaceId)),
+      changed(removeTag(core, conversationId, tag, callerWorkspace(context))),
 
     async listTags({ workspaceId }, context) {
       return { tags: await listTags(core, requiredWorkspace(context, workspaceId)) }
@@ -224,11 +222,11 @@ export function conversationMethods(core: Core) {
 
     async addNote({ conversationId, clientOperationId, body, agent }, context) {
       const note = { conversationId, clientOperationId, body, agent: fromAgent(agent) ?? { displayName: '' } }
-      return { note: toNote(await addNote(core, note, callerOf(context).workspaceId)) }
+      return { note: toNote(await addNote(core, note, callerWorkspace(context))) }
     },
 
     async listNotes({ conversationId }, context) {
-      return { notes: (await listNotes(core, conversationId, callerOf(context).workspaceId)).map(toNote) }
+      return { notes: (await listNotes(core, conversationId, callerWorkspace(context))).map(toNote) }
     },
 
     watchConversations: ({ workspaceId }, context) =>

@@ -24,6 +24,7 @@ import { type AvailabilityState, availabilityOf } from '../availability/availabi
 import type { CoreConfig } from '../config.ts'
 import { unseenAfterDefault } from '../conversations/unseen-messages.ts'
 import { invalid } from '../errors.ts'
+import { canonicalLocale } from '../workspaces/installation-settings.ts'
 import type {
   Appearance,
   Availability,
@@ -35,8 +36,7 @@ import type {
   InstallationSettings,
   Translation,
 } from '../workspaces/model.ts'
-import { canonicalLocale } from '../workspaces/translations.ts'
-import { given } from './proto-values.ts'
+import { given, withoutEmpty } from './proto-values.ts'
 
 /** Messages that a browser queues while it cannot send. */
 const outboxMax = 50
@@ -127,33 +127,23 @@ export function toWidgetConfig(
 }
 
 /** An empty text counts as absent. */
-function fromAppearance({
-  title,
-  greeting,
-  accentColor,
-  position,
-  logoUrl,
-  translations,
-  openingReplies,
-}: AppearanceMessage): Partial<Appearance> {
-  const texts = Object.entries(translations).map(
-    ([tag, { title, greeting, openingReplies }]): [string, Translation] => [
-      canonicalLocale(tag) ?? tag,
-      given({
-        title: title || undefined,
-        greeting: greeting || undefined,
-        openingReplies: openingReplies?.texts.length ? { texts: openingReplies.texts } : undefined,
-      } satisfies AllFields<Translation>),
-    ],
-  )
-  if (new Set(texts.map(([tag]) => tag)).size < texts.length) throw invalid('/appearance/translations', 'uniqueItems')
-  return given<AllFields<Partial<Appearance>>>({
-    translations: texts.length > 0 ? Object.fromEntries(texts) : undefined,
-    title: title || undefined,
-    greeting: greeting || undefined,
-    accentColor: accentColor || undefined,
-    position: (position || undefined) as Appearance['position'] | undefined,
-    logoUrl: logoUrl || undefined,
+function fromAppearance({ $typeName: _, $unknown: __, ...appearance }: AppearanceMessage): Partial<Appearance> {
+  const { translations, openingReplies, position, ...texts } = appearance
+  const translated = Object.entries(translations).map(([tag, { title, greeting, openingReplies }]) => [
+    canonicalLocale(tag) ?? tag,
+    withoutEmpty({
+      title,
+      greeting,
+      openingReplies: openingReplies?.texts.length ? { texts: openingReplies.texts } : undefined,
+    } satisfies AllFields<Translation>),
+  ])
+  const byTag = Object.fromEntries(translated)
+  const tags = Object.keys(byTag).length
+  if (tags < translated.length) throw invalid('/appearance/translations', 'uniqueItems')
+  return withoutEmpty({
+    ...texts,
+    position: position as Appearance['position'],
+    translations: tags > 0 ? byTag : undefined,
     openingReplies: openingReplies && { texts: openingReplies.texts },
   })
 }
@@ -210,7 +200,7 @@ function fromAvailability({
 }
 
 /** An empty text counts as absent. */
-function fromConsentPolicy({ required, policyUrl, policyVersion }: ConsentPolicyMessage): ConsentPolicy {
-  const texts = { policyUrl: policyUrl || undefined, policyVersion: policyVersion || undefined }
-  return { required, ...given(texts) }
-}
+const fromConsentPolicy = ({ required, policyUrl, policyVersion }: ConsentPolicyMessage): ConsentPolicy => ({
+  required,
+  ...withoutEmpty({ policyUrl, policyVersion }),
+})

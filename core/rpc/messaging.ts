@@ -17,17 +17,16 @@ import { inboxOf } from '../conversations/inbox.ts'
 import {
   listMessages,
   listMessagesForVisitor,
-  type PageQuery,
   sendAsAgent,
   sendAsVisitor,
   type VisitorSend,
 } from '../conversations/messages.ts'
 import { giveRating } from '../conversations/ratings.ts'
 import type { Core } from '../core.ts'
-import { invalid } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
 import { readReport } from '../reports/reports.ts'
-import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { issueIf, validate } from '../rules.ts'
+import { callerOf, callerWorkspace, requiredWorkspace } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
 import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
@@ -60,15 +59,15 @@ export function messagingService(router: ConnectRouter, core: Core) {
 
   router.service(MessagingService, {
     async sendVisitorMessages({ messages: sends }) {
-      if (sends.length === 0 || sends.length > maxSends) {
-        const rule = sends.length === 0 ? 'minItems' : 'maxItems'
-        throw invalid('/messages', rule)
-      }
+      validate(
+        issueIf(sends.length === 0, '/messages', 'minItems'),
+        issueIf(sends.length > maxSends, '/messages', 'maxItems'),
+      )
       return { results: await Promise.all(sends.map(sendOne)) }
     },
 
     async listVisitorMessages({ credentials, ...query }) {
-      return toVisitorsPage(await listMessagesForVisitor(core, fromCredentials(credentials), fromQuery(query)))
+      return toVisitorsPage(await listMessagesForVisitor(core, fromCredentials(credentials), query))
     },
 
     async rateConversation({ credentials, ...rating }) {
@@ -90,9 +89,7 @@ export function messagingService(router: ConnectRouter, core: Core) {
     },
 
     async listMessages({ conversationId, peek, ...query }, context) {
-      return toPage(
-        await listMessages(core, conversationId, { ...fromQuery(query), peek }, callerOf(context).workspaceId),
-      )
+      return toPage(await listMessages(core, conversationId, { ...query, peek }, callerWorkspace(context)))
     },
 
     ...conversationMethods(core),
@@ -120,14 +117,6 @@ function fromVisitorMessage(message: VisitorMessage): VisitorSend {
     credentials: fromCredentials(credentials),
     pageContext: fromPageContext(pageContext),
     correlationId: validCorrelationId(send.correlationId),
-  }
-}
-
-function fromQuery({ afterSequence, beforeSequence, limit }: PageQuery): PageQuery {
-  return {
-    afterSequence,
-    beforeSequence,
-    limit,
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Core } from '../core.ts'
 import type { Appended } from '../log/event-log.ts'
-import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
+import { toErrorInfo } from '../transport/connect-errors.ts'
 
 const slowMs = 1_000
 
@@ -17,7 +17,7 @@ export function observeSends({ metrics, logger }: Pick<Core, 'metrics' | 'logger
       result = sent.replayed ? 'replayed' : 'accepted'
       return sent
     } catch (error) {
-      result = toErrorInfo(toServiceError(error)).code
+      result = toErrorInfo(error).code
       throw error
     } finally {
       metrics.sends.inc({ author, result })

@@ -5,14 +5,14 @@ import { invalid } from '../errors.ts'
 import { eraseVisitor, findErasure } from '../privacy/erasures.ts'
 import type { Erasure, VisitorName } from '../privacy/model.ts'
 import { exportVisitor, visitorOfSession, visitorOfSubject } from '../privacy/visitor-data.ts'
-import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { callerOf, callerWorkspace, requiredWorkspace } from '../transport/caller.ts'
 import { toProto } from './proto-values.ts'
 
 export function privacyService(router: ConnectRouter, core: Core) {
   function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {
     switch (visitor?.by.case) {
       case 'sessionId':
-        return visitorOfSession(core, visitor.by.value, callerOf(context).workspaceId)
+        return visitorOfSession(core, visitor.by.value, callerWorkspace(context))
       case 'subject': {
         const { workspaceId, externalSubject } = visitor.by.value
         return visitorOfSubject(core, requiredWorkspace(context, workspaceId), externalSubject)
@@ -33,7 +33,7 @@ export function privacyService(router: ConnectRouter, core: Core) {
     },
 
     async getErasure({ erasureId }, context) {
-      return { erasure: toErasure(await findErasure(core, erasureId, callerOf(context).workspaceId)) }
+      return { erasure: toErasure(await findErasure(core, erasureId, callerWorkspace(context))) }
     },
   })
 }

@@ -10,6 +10,12 @@ export function nameOf<Enum extends Record<number, string>>(names: Enum, value: 
 export const given = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>
 
+/** Removes absent fields and empty texts. */
+export const withoutEmpty = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''),
+  ) as Partial<Fields>
+
 /** A value of a message, as documents have it: a date, or the public name of an enum value. */
 type Stored<T> = T extends Timestamp
   ? Date

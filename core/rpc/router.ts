@@ -1,4 +1,10 @@
-import { type ConnectRouter, type ConnectRouterOptions, createRouterTransport } from '@connectrpc/connect'
+import {
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  createRouterTransport,
+  type Interceptor,
+} from '@connectrpc/connect'
+import { useLineFeedsIn } from '../../contract/line-ends.ts'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { Core } from '../core.ts'
 import { createCallGate } from '../transport/call-gate.ts'
@@ -6,20 +12,33 @@ import { tokenEndInterceptor } from '../transport/caller.ts'
 import { errorInterceptor } from '../transport/connect-errors.ts'
 import { hideDataInterceptor } from '../transport/data-scopes.ts'
 import { createDispatcher } from '../transport/dispatcher.ts'
-import { lineEndsInterceptor } from '../transport/line-ends.ts'
 import { localTransport } from '../transport/local-transport.ts'
 import { observeCalls } from '../transport/observed-calls.ts'
 import { botService } from './bot.ts'
 import { commandService } from './command.ts'
 import { consoleService } from './console.ts'
 import { eventsService } from './events.ts'
-import { hookService } from './leads/hooks.ts'
+import { hookService } from './leads/destinations.ts'
 import { leadService } from './leads/lead.ts'
 import { messagingService } from './messaging.ts'
 import { operatorService } from './operators.ts'
 import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
+
+const services = [
+  sessionService,
+  messagingService,
+  workspaceService,
+  commandService,
+  consoleService,
+  operatorService,
+  leadService,
+  hookService,
+  privacyService,
+  eventsService,
+  botService,
+]
 
 /** Calls over HTTP and in this process pass the same gate and interceptors. */
 export function createCoreServices(core: Core) {
@@ -34,17 +53,7 @@ export function createCoreServices(core: Core) {
   ]
 
   function register(router: ConnectRouter) {
-    sessionService(router, core)
-    messagingService(router, core)
-    workspaceService(router, core)
-    commandService(router, core)
-    consoleService(router, core)
-    operatorService(router, core)
-    leadService(router, core)
-    hookService(router, core)
-    privacyService(router, core)
-    eventsService(router, core)
-    botService(router, core)
+    for (const add of services) add(router, core)
   }
 
   const find = createDispatcher(register, { gate, interceptors })
@@ -67,4 +76,10 @@ export function createCoreServices(core: Core) {
     find,
     transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
+}
+
+/** Features see LF only. */
+const lineEndsInterceptor: Interceptor = (next) => (request) => {
+  if (!request.stream) useLineFeedsIn(request.message)
+  return next(request)
 }

@@ -22,7 +22,7 @@ import { findPicture } from '../pictures/pictures.ts'
 import { usualAnswersOf } from '../reports/usual-answer.ts'
 import type { Session, SessionContent } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { callerWorkspace, requiredWorkspace } from '../transport/caller.ts'
 import { renewSession } from '../visitors/renewal.ts'
 import { closeSession, createSession, reportPage, revokeSession } from '../visitors/sessions.ts'
 import { installationFor, isOriginKnown } from '../workspaces/workspaces.ts'
@@ -56,7 +56,7 @@ export function sessionService(router: ConnectRouter, core: Core) {
     change: (workspaceId: string) => Promise<Session>,
   ) {
     const { sessionId: target } = request
-    const { workspaceId } = await findSession(core, target, callerOf(context).workspaceId)
+    const { workspaceId } = await findSession(core, target, callerWorkspace(context))
     return toResponse(await audited(context, request, { workspaceId, target }, () => change(workspaceId)))
   }
 
@@ -122,7 +122,7 @@ export function sessionService(router: ConnectRouter, core: Core) {
     },
 
     async getSession({ sessionId }, context) {
-      return toResponse(await findSession(core, sessionId, callerOf(context).workspaceId))
+      return toResponse(await findSession(core, sessionId, callerWorkspace(context)))
     },
 
     revokeSession: (request, context) =>

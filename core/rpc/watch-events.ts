@@ -20,7 +20,7 @@ import { type Core, perCore } from '../core.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/stream-subscriptions.ts'
 import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
-import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
+import { toErrorInfo } from '../transport/connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
@@ -94,7 +94,7 @@ export async function* watchEvents(
       open.delete(subscriptionId)
       push({
         case: 'closed',
-        value: { subscriptionId, error: error === undefined ? undefined : toErrorInfo(toServiceError(error)) },
+        value: { subscriptionId, error: error === undefined ? undefined : toErrorInfo(error) },
       })
     },
   }

@@ -1,27 +1,39 @@
-import { create } from '@bufbuild/protobuf'
-import type { ConnectRouter } from '@connectrpc/connect'
+import { create, type Message } from '@bufbuild/protobuf'
+import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConnectionSchema,
   ConnectionStatus,
+  type SuppressionEntry as EntryMessage,
   PolicyChangeSchema,
   type Retention,
   RetentionSchema,
+  SuppressionSchema,
   TokenSchema,
   WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
+import { addSuppressions } from '../deliveries/suppressing.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { listSuppressions, removeSuppressions, type SuppressionEntry } from '../leads/suppressions.ts'
 import { setLogo } from '../pictures/pictures.ts'
 import { undoDeletion } from '../privacy/deletions.ts'
 import { issueIf, validate } from '../rules.ts'
-import { callerOf, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
-import { type Connection, retentionKinds, type Workspace, type WorkspaceSettings } from '../workspaces/model.ts'
+import { callerOf, callerWorkspace, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
+import { openIdentitySecret } from '../workspaces/identity-secrets.ts'
+import {
+  type Connection,
+  type PolicySetting,
+  retentionKinds,
+  type Workspace,
+  type WorkspaceSettings,
+} from '../workspaces/model.ts'
 import { listPolicyChanges } from '../workspaces/policy-changes.ts'
 import { retentionOf } from '../workspaces/retention.ts'
 import type { TokenDocument } from '../workspaces/tokens.ts'
 import { listTokens, revokeToken } from '../workspaces/tokens.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import {
   createConnection,
   createInstallation,
@@ -29,20 +41,15 @@ import {
   findConnection,
   findInstallation,
   findWorkspace,
-  listConnections,
-  listInstallations,
   listWorkspaces,
-  plannedSiteKey,
   rotateIdentitySecret,
   setConnectionStatus,
-  shownIdentitySecret,
   updateInstallation,
   updateWorkspace,
 } from '../workspaces/workspaces.ts'
 import { fromSettings, toInstallation } from './installations.ts'
-import { auditedWrites, operatorDeletion } from './policy-changes.ts'
+import { auditedWrites, entryCounts, operatorDeletion } from './policy-changes.ts'
 import { nameOf, toProto } from './proto-values.ts'
-import { suppressionCalls } from './suppressions.ts'
 
 export function workspaceService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
@@ -52,8 +59,46 @@ export function workspaceService(router: ConnectRouter, core: Core) {
   const toWorkspace = (workspace: Workspace) =>
     toProto(WorkspaceSchema, { ...workspace, retention: toRetention(core, workspace) })
 
+  /** Changes an installation, which is recorded, and returns it with the result of the change. */
+  async function changedInstallation<Result extends object>(
+    context: HandlerContext,
+    request: Message & { siteKey: string },
+    change: (operation: string, workspaceId: string) => Promise<Result>,
+    settings?: PolicySetting[],
+  ) {
+    const { siteKey: target } = request
+    const { workspaceId } = await findInstallation(core, target, callerWorkspace(context))
+    const subject = { workspaceId, target, ...(settings && { settings }) }
+    const result = await audited(context, request, subject, (operation) => change(operation, workspaceId))
+    return { ...result, installation: await findInstallation(core, target, callerWorkspace(context)) }
+  }
+
   router.service(WorkspaceService, {
-    ...suppressionCalls(core),
+    addSuppressions(request, context) {
+      const { entries, reason } = request
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const addedBy = callerOf(context).subject
+      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries) }
+      return audited(context, request, subject, () =>
+        addSuppressions(core, { workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
+      )
+    },
+
+    removeSuppressions(request, context) {
+      const { entries, suppressionIds } = request
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries, suppressionIds) }
+      return audited(context, request, subject, async () => ({
+        removed: await removeSuppressions(core, { workspaceId, entries: entries.map(fromEntry), suppressionIds }),
+      }))
+    },
+
+    async listSuppressions(request, context) {
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const entry = request.entry && fromEntry(request.entry)
+      const { suppressions: found, nextPageToken } = await listSuppressions(core, { ...request, workspaceId, entry })
+      return { suppressions: found.map((each) => toProto(SuppressionSchema, each)), nextPageToken }
+    },
 
     async listPolicyChanges(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
@@ -64,7 +109,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async createWorkspace(request, context) {
       // A token limited to one workspace cannot create workspaces.
-      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (callerWorkspace(context) !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const { workspaceId } = await once(context, request, async (operation) => ({
         workspaceId: (await createWorkspace(core, request.name, operation)).workspaceId,
       }))
@@ -77,7 +122,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
       // Limited tokens call GetWorkspace instead.
-      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (callerWorkspace(context) !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return { workspaces: (await listWorkspaces(core, afterWorkspaceId, limit)).map(toWorkspace) }
     },
 
@@ -101,7 +146,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     async restoreWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       await audited(context, request, { workspaceId, target: workspaceId }, async () => {
-        await undoDeletion(core, workspaceId, callerOf(context).workspaceId)
+        await undoDeletion(core, workspaceId, callerWorkspace(context))
         await findWorkspace(core, workspaceId)
         return {}
       })
@@ -124,12 +169,12 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     deleteInstallation: (request, context) => deletion(context, request, 'installation', request.siteKey),
 
     async listConnections({ workspaceId }, context) {
-      const connections = await listConnections(core, requiredWorkspace(context, workspaceId))
+      const connections = await workspaceStoreOf(core).listConnections(requiredWorkspace(context, workspaceId))
       return { connections: connections.map(toConnection) }
     },
 
     async createConnection(request, context) {
-      const scope = callerOf(context).workspaceId
+      const scope = callerWorkspace(context)
       const { connectionId } = await once(context, request, async (operation) => ({
         connectionId: (await createConnection(core, request.workspaceId, request.name, scope, operation)).connectionId,
       }))
@@ -140,7 +185,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       const { connectionId, status } = request
       const named = nameOf(ConnectionStatus, status)
       if (!named) throw invalid('/status', 'enum')
-      const scope = callerOf(context).workspaceId
+      const scope = callerWorkspace(context)
       const { workspaceId } = await findConnection(core, connectionId, scope)
       await audited(context, request, { workspaceId, target: connectionId }, async (operation) => {
         await setConnectionStatus(core, connectionId, named, scope, operation)
@@ -151,9 +196,9 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async createInstallation(request, context) {
       const { connectionId } = request
-      const scope = callerOf(context).workspaceId
+      const scope = callerWorkspace(context)
       const { workspaceId } = await findConnection(core, connectionId, scope)
-      const target = (operation: string) => plannedSiteKey(core, operation)
+      const target = (operation: string) => core.plannedIds('pk', operation)
       const { publicSiteKey, kid } = await audited(context, request, { workspaceId, target }, async (operation) => {
         const made = await createInstallation(core, connectionId, fromSettings(request), scope, operation)
         return { publicSiteKey: made.installation.publicSiteKey, kid: made.identitySecret.kid }
@@ -161,49 +206,45 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       const installation = await findInstallation(core, publicSiteKey, scope)
       return {
         installation: toInstallation(installation),
-        identitySecret: shownIdentitySecret(core, installation, kid),
+        identitySecret: openIdentitySecret(core, installation, kid),
       }
     },
 
     async updateInstallation(request, context) {
       const { siteKey } = request
-      const scope = callerOf(context).workspaceId
-      const { workspaceId } = await findInstallation(core, siteKey, scope)
-      await audited(context, request, { workspaceId, target: siteKey }, async (operation) => {
-        await updateInstallation(core, siteKey, fromSettings(request), scope, operation)
+      const { installation } = await changedInstallation(context, request, async (operation) => {
+        await updateInstallation(core, siteKey, fromSettings(request), callerWorkspace(context), operation)
         return { publicSiteKey: siteKey }
       })
-      return { installation: toInstallation(await findInstallation(core, siteKey, scope)) }
+      return { installation: toInstallation(installation) }
     },
 
     async setLogo(request, context) {
       const { siteKey, image, gatewayOrigin } = request
-      const scope = callerOf(context).workspaceId
-      const { workspaceId } = await findInstallation(core, siteKey, scope)
       const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : 'none' }]
-      await audited(context, request, { workspaceId, target: siteKey, settings }, async (operation) => {
+      const scope = callerWorkspace(context)
+      const change = async (operation: string, workspaceId: string) => {
         await setLogo(core, siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
           const changed = await updateInstallation(core, siteKey, { appearance: { logoUrl } }, scope, operation)
           return changed.appearance.logoUrl
         })
         return { publicSiteKey: siteKey }
-      })
-      return { installation: toInstallation(await findInstallation(core, siteKey, scope)) }
+      }
+      const { installation } = await changedInstallation(context, request, change, settings)
+      return { installation: toInstallation(installation) }
     },
 
     async listInstallations({ workspaceId }, context) {
-      const workspace = requiredWorkspace(context, workspaceId)
-      return { installations: (await listInstallations(core, workspace)).map(toInstallation) }
+      const installations = await workspaceStoreOf(core).listInstallations(requiredWorkspace(context, workspaceId))
+      return { installations: installations.map(toInstallation) }
     },
 
     async rotateIdentitySecret(request, context) {
       const { siteKey, overlapSeconds } = request
-      const scope = callerOf(context).workspaceId
-      const { workspaceId } = await findInstallation(core, siteKey, scope)
-      const { kid } = await audited(context, request, { workspaceId, target: siteKey }, async (operation) => ({
-        kid: (await rotateIdentitySecret(core, siteKey, scope, { operation, overlapSeconds })).kid,
+      const { kid, installation } = await changedInstallation(context, request, async (operation) => ({
+        kid: (await rotateIdentitySecret(core, siteKey, callerWorkspace(context), { operation, overlapSeconds })).kid,
       }))
-      return { identitySecret: shownIdentitySecret(core, await findInstallation(core, siteKey, scope), kid) }
+      return { identitySecret: openIdentitySecret(core, installation, kid) }
     },
   })
 }
@@ -235,3 +276,5 @@ function toRetention(core: Core, workspace: Workspace) {
   })
   return create(RetentionSchema, Object.fromEntries(fields))
 }
+
+const fromEntry = ({ of }: EntryMessage): SuppressionEntry => ({ kind: of.case, value: of.value ?? '' })

@@ -1,4 +1,4 @@
-import { type DescMethod, getOption } from '@bufbuild/protobuf'
+import { getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
 import { admission, Places } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
@@ -6,16 +6,12 @@ import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/
 import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type Caller, TokenRefusal } from '../workspaces/access.ts'
-import { accessOf, authenticationKey, authenticator, setCaller } from './caller.ts'
+import { accessOf, authenticationKey, authenticator, perMethod, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
 export type CallGate = ReturnType<typeof createCallGate>
 
-const visitorReadsMax = 8
-/** Hundreds of short reads would delay sends. */
-const shortReadsMax = 8
-const exportsMax = 4
 /** Open streams of the event feed, for each token. */
 const followersMax = 32
 const refusalLogEveryMs = 10_000
@@ -29,26 +25,26 @@ const refusalLogEveryMs = 10_000
 export function createCallGate(core: Core) {
   const { config, logger, metrics, now, reads } = core
   const loggedAt = new Map<TokenRefusal['kind'], number>()
-  const places = new Map<DescMethod, Places>()
+  const placesOf = perMethod((method) => getOption(method, admission).places)
 
   const authenticate = authenticator(accessOf(core))
-  const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
-  const shortReads = createSlots({ max: shortReadsMax, waitingMax: config.CALLS_MAX })
-  const exports = createSlots({ max: exportsMax, waitingMax: config.CALLS_MAX })
+  const waitingMax = config.CALLS_MAX
+  /** Calls that may wait. Hundreds of short reads would delay sends. */
+  const queues = {
+    [Places.VISITOR_READS]: createSlots({ max: 8, waitingMax }),
+    [Places.SHORT_READS]: createSlots({ max: 8, waitingMax }),
+    [Places.LONG_READS]: reads,
+    [Places.EXPORTS]: createSlots({ max: 4, waitingMax }),
+  }
   const followers = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 })
   const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
   /** Undefined for most streams. Reads the signal only of calls that may wait, because reading creates it. */
   function slotFor(context: HandlerContext, { tokenId }: Caller): Promise<Slot> | undefined {
-    // Reading an option of a descriptor decodes it each time.
-    const kind = places.get(context.method) ?? getOption(context.method, admission).places
-    places.set(context.method, kind)
+    const kind = placesOf(context.method)
     if (kind === Places.NONE) return undefined
     if (kind === Places.FEEDS) return followers.enter([{ key: tokenId, max: followersMax, waitingMax: 0 }])
-    if (kind === Places.VISITOR_READS) return visitorReads.enter([], context.signal)
-    if (kind === Places.SHORT_READS) return shortReads.enter([], context.signal)
-    if (kind === Places.LONG_READS) return reads.enter([], context.signal)
-    return kind === Places.EXPORTS ? exports.enter([], context.signal) : otherCalls.enter()
+    return kind in queues ? queues[kind as keyof typeof queues].enter([], context.signal) : otherCalls.enter()
   }
 
   async function enter(context: HandlerContext, caller: Caller): Promise<() => void> {

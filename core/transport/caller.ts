@@ -25,15 +25,20 @@ export const accessOf = perCore((core) =>
 
 export type Authenticate = (method: DescMethod, authorization: string | null) => Promise<Caller>
 
+/** Caches what is read from a method: each read of a descriptor's option decodes it again. */
+export function perMethod<T extends {}>(read: (method: DescMethod) => T) {
+  const known = new Map<DescMethod, T>()
+  return (method: DescMethod) => {
+    const value = known.get(method) ?? read(method)
+    known.set(method, value)
+    return value
+  }
+}
+
 /** Checks the token of a call, and the scope that the proto declares. Errors: those of `Access.authenticate`. */
 export function authenticator(access: Access): Authenticate {
-  // Reading an option of a descriptor decodes it each time.
-  const scopes = new Map<DescMethod, string>()
-  return (method, authorization) => {
-    const needed = scopes.get(method) ?? getOption(method, scope)
-    scopes.set(method, needed)
-    return access.authenticate(authorization, needed)
-  }
+  const neededScope = perMethod((method) => getOption(method, scope))
+  return (method, authorization) => access.authenticate(authorization, neededScope(method))
 }
 
 export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)
@@ -103,6 +108,9 @@ export function callerOf(context: HandlerContext): Caller {
   if (!caller) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
   return caller
 }
+
+/** The only workspace that the caller may access; undefined for all. */
+export const callerWorkspace = (context: HandlerContext) => callerOf(context).workspaceId
 
 /**
  * The workspace that the request names, or the one of the caller's token; undefined for a token without

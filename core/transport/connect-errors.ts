@@ -13,7 +13,9 @@ export function toServiceError(error: unknown): ServiceError {
   return isStoreFault(error) ? unavailable(error) : new ServiceError(ErrorCode.INTERNAL_ERROR, { cause: error })
 }
 
-export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorInfo {
+/** Converts any error to its public form. */
+export function toErrorInfo(error: unknown): ErrorInfo {
+  const { code, retryAfter, issues } = toServiceError(error)
   const { retryable, terminal, code: name } = publicError(code)
   return create(ErrorInfoSchema, { code: name, retryable, terminal, retryAfter, issues })
 }

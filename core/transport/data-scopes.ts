@@ -1,9 +1,9 @@
-import { type DescField, type DescMessage, type DescMethod, getOption, type Message } from '@bufbuild/protobuf'
+import { type DescField, type DescMessage, getOption, type Message } from '@bufbuild/protobuf'
 import { isReflectList, isReflectMap, type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
 import type { Interceptor } from '@connectrpc/connect'
 import { always_shown, data_scope, scope } from '#proto/access/v1/access_pb.js'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
-import { callerIn } from './caller.ts'
+import { callerIn, perMethod } from './caller.ts'
 
 const dataScopeOf = (type: DescMessage): string => getOption(type, data_scope)
 
@@ -21,26 +21,17 @@ export function typesIn(type: DescMessage, found = new Set<DescMessage>()): Set<
  * declare them.
  */
 export function hideDataInterceptor(): Interceptor {
-  /** Cached, because each read of a descriptor's option decodes it again. */
-  const needed = new Map<DescMethod, string[]>()
-
-  function scopesOf(method: DescMethod) {
-    const known = needed.get(method)
-    if (known) return known
+  const scopesOf = perMethod((method) => {
     const isForOperators = operatorScopes.has(getOption(method, scope))
-    const scopes = isForOperators ? [...typesIn(method.output)].map(dataScopeOf).filter(Boolean) : []
-    const distinct = [...new Set(scopes)]
-    needed.set(method, distinct)
-    return distinct
-  }
+    return new Set(isForOperators ? [...typesIn(method.output)].map(dataScopeOf).filter(Boolean) : [])
+  })
 
   return (next) => async (request) => {
     const response = await next(request)
     const { method } = response
     const scopes = callerIn(request.contextValues)?.scopes
-    const missing = scopesOf(method).filter((each) => !scopes?.has(each))
-    if (missing.length === 0) return response
-    const hidden = new Set(missing)
+    const hidden = new Set([...scopesOf(method)].filter((each) => !scopes?.has(each)))
+    if (hidden.size === 0) return response
     if (!response.stream) {
       hideData(reflect(method.output, response.message, false), hidden)
       return response

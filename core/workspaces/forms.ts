@@ -1,6 +1,6 @@
 import { storedValue } from '../../contract/contacts.ts'
-import type { FieldIssue } from '../../contract/errors.ts'
-import { field, integer, oneOf, text } from '../rules.ts'
+import { leadFieldName } from '../../contract/lead-fields.ts'
+import { field, integer, issueIf, oneOf, text } from '../rules.ts'
 import type { Capabilities, FormField, FormKind } from './model.ts'
 
 /** The capability that a form requires, and the source of its leads. */
@@ -11,15 +11,14 @@ export const formKinds: Record<FormKind, { capability: keyof Capabilities; sourc
 
 const maxFields = 20
 const maxLength = 4000
-const fieldName = /^[A-Za-z0-9_-]{1,64}$/
 const lineBreak = /[\n\t]/
 
-export function formDefinitionIssues(path: string, fields: FormField[]): (FieldIssue | undefined)[] {
+export function formDefinitionIssues(path: string, fields: FormField[]) {
   if (fields.length > maxFields) return [{ path, rule: 'maxItems' }]
   const names = fields.map(({ name }) => name)
   return fields.flatMap(({ name, label, type, maxLength: longest }, index) => [
     field(`${path}/${index}/name`, name, (value) =>
-      !fieldName.test(value) ? 'pattern' : names.indexOf(value) === index ? undefined : 'uniqueItems',
+      !leadFieldName.test(value) ? 'pattern' : names.indexOf(value) === index ? undefined : 'uniqueItems',
     ),
     field(`${path}/${index}/label`, label, text(1, 128)),
     field(`${path}/${index}/type`, type, oneOf<FormField['type']>('text', 'email', 'tel', 'textarea')),
@@ -27,7 +26,7 @@ export function formDefinitionIssues(path: string, fields: FormField[]): (FieldI
   ])
 }
 
-export function formIssues(form: FormField[], values: Record<string, string>): (FieldIssue | undefined)[] {
+export function formIssues(form: FormField[], values: Record<string, string>) {
   const known = new Set(form.map(({ name }) => name))
   return [
     ...Object.keys(values)
@@ -35,8 +34,8 @@ export function formIssues(form: FormField[], values: Record<string, string>): (
       .map((name) => ({ path: `/fields/${pointerToken(name)}`, rule: 'additionalProperties' })),
     ...form.map((defined) => {
       const value = Object.hasOwn(values, defined.name) ? values[defined.name] : undefined
-      const broken = brokenRule(defined, value)
-      return broken === undefined ? undefined : { path: `/fields/${defined.name}`, rule: broken }
+      const rule = brokenRule(defined, value)
+      return issueIf(rule, `/fields/${defined.name}`, rule!)
     }),
   ]
 }

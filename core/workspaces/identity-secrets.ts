@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import type { SecretBox } from '../keys/secret-box.ts'
 import { isShown } from '../keys/secret-box.ts'
 import type { Installation, SealedIdentitySecret } from './model.ts'
 
@@ -15,24 +15,17 @@ export const defaultOverlapSeconds = 86_400
 /** In addition to the current one. */
 const maxReplaced = 10
 
-export function newIdentitySecret(
-  secretBox: Pick<SecretBox, 'seal'>,
-  kid: string,
-  createdAt: Date,
-): SealedIdentitySecret {
-  return { kid, sealed: secretBox.seal(randomBytes(32).toString('base64url')), createdAt }
-}
+export const newIdentitySecret = (core: Core, kid: string): SealedIdentitySecret => ({
+  kid,
+  sealed: core.secretBox.seal(randomBytes(32).toString('base64url')),
+  createdAt: new Date(core.now()),
+})
 
 /** Masked unless it is fresh. Errors: `IdempotencyConflict` if the installation no longer accepts it. */
-export function openIdentitySecret(
-  secretBox: Pick<SecretBox, 'open'>,
-  { identitySecrets }: Installation,
-  kid: string,
-  at: Date,
-): IdentitySecret {
+export function openIdentitySecret(core: Core, { identitySecrets }: Installation, kid: string): IdentitySecret {
   const found = identitySecrets.find((secret) => secret.kid === kid)
   if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-  return { kid, secret: isShown(found.createdAt, at) ? secretBox.open(found.sealed) : '••••' }
+  return { kid, secret: isShown(found.createdAt, new Date(core.now())) ? core.secretBox.open(found.sealed) : '••••' }
 }
 
 /**

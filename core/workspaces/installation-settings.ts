@@ -1,24 +1,26 @@
 import type { FieldIssue } from '../../contract/errors.ts'
+import { contractLimits } from '../../contract/limits.ts'
 import { isOriginEntry } from '../../contract/origins.ts'
 import {
   field,
   hexColour,
   integer,
+  issueIf,
   line,
   locale,
   oneOf,
   pictureUrl,
   quickReplyIssues,
   text,
+  url,
   validate,
 } from '../rules.ts'
-import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
-import type { Appearance, InstallationSettings } from './model.ts'
+import { type Appearance, type ConsentPolicy, hasTexts, type InstallationSettings, type Translation } from './model.ts'
 import { availabilityIssues } from './opening-hours.ts'
-import { translationIssues } from './translations.ts'
 
 const maxOrigins = 64
+const maxTranslations = 50
 
 /** Throws `ValidationFailed` with every invalid field. */
 export function validateInstallation(settings: InstallationSettings) {
@@ -42,7 +44,7 @@ export function validateInstallation(settings: InstallationSettings) {
       ...formDefinitionIssues('/forms/offline/fields', forms?.offline ?? []),
     ],
     availability: availabilityIssues(availability ?? {}),
-    consent: consentPolicyIssues('/consent', consent),
+    consent: consent ? consentIssues(consent) : [],
     unseenAfterMinutes: [field('/unseenAfterMinutes', unseenAfterMinutes, integer(0, 1440))],
     mailUnseenAnswers: [],
   }
@@ -61,4 +63,43 @@ function appearanceIssues(appearance: Partial<Appearance>) {
     openingReplies: quickReplyIssues('/appearance/openingReplies/texts', openingReplies?.texts ?? []),
   }
   return Object.values(issues).flat()
+}
+
+/** URL and version belong together, and a required policy has both. */
+function consentIssues({ required, policyUrl, policyVersion }: ConsentPolicy) {
+  if (!required && policyUrl === undefined && policyVersion === undefined) return []
+  return [
+    issueIf(policyUrl === undefined, '/consent/policyUrl', 'required'),
+    field('/consent/policyUrl', policyUrl, url('https')),
+    issueIf(policyVersion === undefined, '/consent/policyVersion', 'required'),
+    field('/consent/policyVersion', policyVersion, line(1, contractLimits.policyVersionMaxLength)),
+  ]
+}
+
+/** Undefined if the text is no locale tag. */
+export function canonicalLocale(tag: string): string | undefined {
+  try {
+    return tag.length <= 35 ? Intl.getCanonicalLocales(tag)[0] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The issues do not contain an invalid locale. */
+function translationIssues(translations: Record<string, Translation>) {
+  const path = '/appearance/translations'
+  const tags = Object.keys(translations).map(canonicalLocale)
+  if (tags.includes(undefined)) return [{ path, rule: 'locale' }]
+  if (new Set(tags).size < tags.length) return [{ path, rule: 'uniqueItems' }]
+  if (tags.length > maxTranslations) return [{ path, rule: 'maxProperties' }]
+  return Object.entries(translations).flatMap(([tag, { title, greeting, openingReplies }]) => [
+    field(`${path}/${tag}/title`, title, text(1, 128)),
+    field(`${path}/${tag}/greeting`, greeting, text(1, 1024)),
+    ...quickReplyIssues(`${path}/${tag}/openingReplies/texts`, openingReplies?.texts ?? []),
+  ])
+}
+
+export function withTexts({ translations = {}, ...appearance }: Appearance): Appearance {
+  const kept = Object.entries(translations).filter(([, translation]) => hasTexts(translation))
+  return kept.length === 0 ? appearance : { ...appearance, translations: Object.fromEntries(kept) }
 }

@@ -1,3 +1,4 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type {
   Appearance as AppearanceOfProto,
   AppearanceTranslation,
@@ -8,6 +9,7 @@ import type {
   UpdateInstallationRequest,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
+import { ServiceError } from '../errors.ts'
 
 export interface Workspace {
   workspaceId: string
@@ -141,6 +143,14 @@ export const defaultAppearance: Appearance = {
   greeting: 'Hello! How can we help?',
   accentColor: '#1f6f5c',
   position: 'right',
+}
+
+/** Throws `RouteNotAdvertised` if the installation does not have the capability. */
+export function requireCapability(
+  { capabilities }: Pick<Installation, 'capabilities'>,
+  capability: keyof Capabilities,
+) {
+  if (!capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
 }
 
 export const defaultCapabilities: Capabilities = {

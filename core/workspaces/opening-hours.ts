@@ -1,5 +1,4 @@
 import { Temporal } from 'temporal-polyfill'
-import type { FieldIssue } from '../../contract/errors.ts'
 import { field, integer, issueIf } from '../rules.ts'
 import type { Availability, Span } from './model.ts'
 
@@ -90,12 +89,7 @@ const maxSpansPerDay = 10
 const maxExceptions = 366
 
 /** Rules that only occur here: `timeZone`, `date`, `endsBeforeBegins`, `overlap`. */
-export function availabilityIssues({
-  mode,
-  timeZone,
-  weeklyHours = [],
-  exceptions = [],
-}: Partial<Availability>): (FieldIssue | undefined)[] {
+export function availabilityIssues({ mode, timeZone, weeklyHours = [], exceptions = [] }: Partial<Availability>) {
   const weekly = '/availability/weeklyHours/hours'
   const dates = '/availability/exceptions/dates'
   return [
@@ -116,11 +110,7 @@ export function availabilityIssues({
   ]
 }
 
-function spanIssues<S extends Span>(
-  path: string,
-  spans: S[],
-  isSameDay: (one: S, other: S) => boolean = () => true,
-): (FieldIssue | undefined)[] {
+function spanIssues<S extends Span>(path: string, spans: S[], isSameDay: (one: S, other: S) => boolean = () => true) {
   return spans.flatMap((span, index) => {
     const { from, to } = span
     const at = `${path}/${index}`

@@ -17,16 +17,17 @@ export async function recordPolicyChange<R>(
   write: () => Promise<R>,
 ): Promise<R> {
   const changeId = core.plannedIds('chg', operation)
-  await beginChange(core, { changeId, ...change, at: new Date(core.now()), isConfirmed: false })
-  let result: Awaited<ReturnType<typeof write>>
+  const entry = { ...change, at: new Date(core.now()), isConfirmed: false }
+  await core.db.policyChanges.updateOne({ _id: changeId }, { $setOnInsert: entry }, { upsert: true })
+  let result: R
   try {
     result = await write()
   } catch (error) {
     // Any other error leaves the outcome unknown.
-    if (error instanceof ServiceError) await withdrawChange(core, changeId)
+    if (error instanceof ServiceError) await core.db.policyChanges.deleteOne({ _id: changeId, isConfirmed: false })
     throw error
   }
-  await confirmChange(core, changeId)
+  await core.db.policyChanges.updateOne({ _id: changeId }, { $set: { isConfirmed: true } })
   return result
 }
 
@@ -50,15 +51,3 @@ export async function listPolicyChanges(
 }
 
 export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string }
-
-async function beginChange(core: Core, { changeId, ...change }: PolicyChange) {
-  await core.db.policyChanges.updateOne({ _id: changeId }, { $setOnInsert: change }, { upsert: true })
-}
-
-async function confirmChange(core: Core, changeId: string) {
-  await core.db.policyChanges.updateOne({ _id: changeId }, { $set: { isConfirmed: true } })
-}
-
-async function withdrawChange(core: Core, changeId: string) {
-  await core.db.policyChanges.deleteOne({ _id: changeId, isConfirmed: false })
-}

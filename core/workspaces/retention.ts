@@ -1,4 +1,3 @@
-import type { FieldIssue } from '../../contract/errors.ts'
 import type { Core } from '../core.ts'
 import { field, integer } from '../rules.ts'
 import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSettings } from './model.ts'
@@ -20,7 +19,7 @@ export const retentionOf = (
 })
 
 /** 0 is valid here; it means no limit. */
-export function retentionIssues({ retention = {} }: WorkspaceSettings): (FieldIssue | undefined)[] {
+export function retentionIssues({ retention = {} }: WorkspaceSettings) {
   return retentionKinds.map((kind) =>
     field(`/retention/${kind}/days`, retention[kind] ?? undefined, integer(0, maxDays)),
   )

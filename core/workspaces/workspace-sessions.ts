@@ -28,8 +28,9 @@ export interface WorkspaceSessionKeys {
   secrets: Uint8Array[]
   /** URL of the signer's public keys (RFC 7517). */
   jwksUrl?: string
-  jwksTimeoutMs: number
-  jwksFreshMs: number
+  jwksTimeoutMs?: number
+  /** For which the public keys are cached. */
+  jwksFreshMs?: number
   issuer?: string
 }
 
@@ -38,16 +39,11 @@ const skewSeconds = 30
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
-const jwksTimeoutMs = 3_000
-const jwksFreshMs = 600_000
-
 export const workspaceSessionsOf = perCore(({ config, workspaceSessionSecrets, now }) =>
   createWorkspaceSessions(
     {
       secrets: workspaceSessionSecrets,
       jwksUrl: config.WORKSPACE_SESSION_JWKS_URL || undefined,
-      jwksTimeoutMs,
-      jwksFreshMs,
       issuer: config.WORKSPACE_SESSION_ISSUER || undefined,
     },
     now,
@@ -55,7 +51,7 @@ export const workspaceSessionsOf = perCore(({ config, workspaceSessionSecrets, n
 )
 
 export function createWorkspaceSessions(
-  { secrets, jwksUrl, jwksTimeoutMs, jwksFreshMs, issuer }: WorkspaceSessionKeys,
+  { secrets, jwksUrl, jwksTimeoutMs = 3_000, jwksFreshMs = 600_000, issuer }: WorkspaceSessionKeys,
   now: () => number,
 ) {
   const options: RemoteJWKSetOptions = {

@@ -79,9 +79,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
 
     /** In the order of their ids. */
     async listWorkspaces(after: string, limit: number): Promise<Workspace[]> {
-      const page = workspaces.find({ _id: { $gt: after }, ...notDeleted }, { projection: { savedReplies: 0 } })
-      const found = page.sort({ _id: 1 })
-      return (await found.limit(limit).toArray()).map(toWorkspace)
+      const found = workspaces.find({ _id: { $gt: after }, ...notDeleted }, { projection: { savedReplies: 0 } })
+      return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toWorkspace)
     },
 
     async insertConnection({ connectionId, ...rest }: Connection) {
@@ -93,12 +92,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async listConnections(workspaceId: string): Promise<Connection[]> {
-      return (
-        await connections
-          .find({ workspaceId, ...notDeleted })
-          .sort({ _id: 1 })
-          .toArray()
-      ).map(toConnection)
+      const found = connections.find({ workspaceId, ...notDeleted }).sort({ _id: 1 })
+      return (await found.toArray()).map(toConnection)
     },
 
     /** Changes nothing if the operation is already recorded. */
@@ -118,12 +113,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async listInstallations(workspaceId: string): Promise<Installation[]> {
-      return (
-        await installations
-          .find({ workspaceId, ...notDeleted })
-          .sort({ _id: 1 })
-          .toArray()
-      ).map(toInstallation)
+      const found = installations.find({ workspaceId, ...notDeleted }).sort({ _id: 1 })
+      return (await found.toArray()).map(toInstallation)
     },
 
     /** Sets only the given fields. */
@@ -156,11 +147,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     async anyInstallationAllows(originEntries: string[]) {
-      const found = await installations.findOne(
-        { origins: { $in: originEntries }, enabled: true },
-        { projection: { _id: 1 } },
-      )
-      return found !== null
+      const filter = { origins: { $in: originEntries }, enabled: true }
+      return (await installations.findOne(filter, { projection: { _id: 1 } })) !== null
     },
   }
 }
@@ -188,8 +176,8 @@ function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: I
   }
 }
 
-const toWorkspace = ({ _id, name, createdAt, retention }: WorkspaceDocument): Workspace => ({
-  workspaceId: _id,
+const toWorkspace = ({ _id: workspaceId, name, createdAt, retention }: WorkspaceDocument): Workspace => ({
+  workspaceId,
   name,
   createdAt,
   retention,

@@ -15,7 +15,7 @@ import {
   openIdentitySecret,
   rotatedIdentitySecrets,
 } from './identity-secrets.ts'
-import { validateInstallation } from './installation-settings.ts'
+import { validateInstallation, withTexts } from './installation-settings.ts'
 import {
   type Connection,
   type ConnectionStatus,
@@ -28,7 +28,6 @@ import {
   type WorkspaceSettings,
 } from './model.ts'
 import { retentionIssues } from './retention.ts'
-import { withTexts } from './translations.ts'
 import { workspaceStoreOf } from './workspace-store.ts'
 
 /** At most a second old. */
@@ -65,26 +64,14 @@ type Scope = string | undefined
 
 // Writes are idempotent by operation name: a repeat after a crash creates and changes nothing twice.
 
-export const findWorkspace = async (core: Core, workspaceId: string): Promise<Workspace> =>
+export const findWorkspace = async (core: Core, workspaceId: string) =>
   inWorkspace(await workspaceStoreOf(core).findWorkspace(workspaceId), undefined)
 
-export async function findConnection(core: Core, connectionId: string, scope: Scope): Promise<Connection> {
-  const [connection] = await workspaceStoreOf(core).findConnections([connectionId])
-  return inWorkspace(connection, scope)
-}
+export const findConnection = async (core: Core, connectionId: string, scope: Scope) =>
+  inWorkspace((await workspaceStoreOf(core).findConnections([connectionId]))[0], scope)
 
-export const listConnections = (core: Core, workspaceId: string): Promise<Connection[]> =>
-  workspaceStoreOf(core).listConnections(workspaceId)
-
-export async function findInstallation(core: Core, publicSiteKey: string, scope: Scope): Promise<Installation> {
-  const [installation] = await workspaceStoreOf(core).findInstallations([publicSiteKey])
-  return inWorkspace(installation, scope)
-}
-
-export const plannedSiteKey = (core: Core, operation: string): string => core.plannedIds('pk', operation)
-
-export const listInstallations = (core: Core, workspaceId: string): Promise<Installation[]> =>
-  workspaceStoreOf(core).listInstallations(workspaceId)
+export const findInstallation = async (core: Core, publicSiteKey: string, scope: Scope) =>
+  inWorkspace((await workspaceStoreOf(core).findInstallations([publicSiteKey]))[0], scope)
 
 /** In the order of their ids. Errors: `ValidationFailed`. */
 export async function listWorkspaces(core: Core, after: string, limit: number = 100): Promise<Workspace[]> {
@@ -170,12 +157,12 @@ export async function createInstallation(
     ...settings,
     appearance: withTexts({ ...defaultAppearance, ...settings.appearance }),
     capabilities: { ...defaultCapabilities, ...settings.capabilities },
-    identitySecrets: [newIdentitySecret(core.secretBox, kid, new Date(core.now()))],
+    identitySecrets: [newIdentitySecret(core, kid)],
   })
   await wakeupsOf(core).stateChanged(publicSiteKey)
   // An earlier run may have created it with another secret, so the stored one is read.
   const installation = await findInstallation(core, publicSiteKey, scope)
-  return { installation, identitySecret: openIdentitySecret(core.secretBox, installation, kid, new Date(core.now())) }
+  return { installation, identitySecret: openIdentitySecret(core, installation, kid) }
 }
 
 /** Sets only the given fields. Errors: `NotFound`, `ValidationFailed`. */
@@ -208,7 +195,7 @@ export async function rotateIdentitySecret(
   let installation = await findInstallation(core, publicSiteKey, scope)
   validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
   const seen = installation.identitySecrets
-  const fresh = newIdentitySecret(core.secretBox, core.plannedIds('key', operation), new Date(core.now()))
+  const fresh = newIdentitySecret(core, core.plannedIds('key', operation))
   // Returns false if another write changed the secrets first.
   const tryOnce = (read: SealedIdentitySecret[]) => {
     const at = new Date(core.now())
@@ -219,17 +206,8 @@ export async function rotateIdentitySecret(
     while (!(await tryOnce(installation.identitySecrets)))
       installation = await findInstallation(core, publicSiteKey, scope)
   })
-  return openIdentitySecret(
-    core.secretBox,
-    await findInstallation(core, publicSiteKey, scope),
-    fresh.kid,
-    new Date(core.now()),
-  )
+  return openIdentitySecret(core, await findInstallation(core, publicSiteKey, scope), fresh.kid)
 }
-
-/** Errors: `IdempotencyConflict` if the installation no longer accepts it. */
-export const shownIdentitySecret = (core: Core, installation: Installation, kid: string): IdentitySecret =>
-  openIdentitySecret(core.secretBox, installation, kid, new Date(core.now()))
 
 export async function isOriginKnown(core: Core, origin: string): Promise<boolean> {
   const entries = entriesAllowing(origin)

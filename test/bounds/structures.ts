@@ -90,7 +90,7 @@ export const structures: Record<string, Record<string, string>> = {
     usages: 'rememberedMax destinations and the deliveries of a worker',
     waiting: 'rememberedMax destinations',
   },
-  'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals', places: 'the methods' },
+  'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals' },
   'core/transport/dispatcher.ts': { methods: 'the methods' },
   'core/transport/http2-sessions.ts': { sessions: '10,000 connections' },
   'core/transport/json-requests.ts': { parts: 'one message' },
@@ -100,7 +100,6 @@ export const structures: Record<string, Record<string, string>> = {
     openResponses: 'one per connection',
     sockets: '10,000 connections',
   },
-  'core/transport/data-scopes.ts': { needed: 'the methods' },
   'core/rpc/leads/work-deliveries.ts': {
     sent: 'the room of a worker: 21,000 deliveries (peer)',
     unsent: 'as `sent`',
@@ -113,7 +112,7 @@ export const structures: Record<string, Record<string, string>> = {
     told: 'opening subscriptions (peer)',
     open: '100,000 subscriptions (peer)',
   },
-  'core/transport/caller.ts': { scopes: 'the methods' },
+  'core/transport/caller.ts': { known: 'the methods' },
   'core/availability/availability-sender.ts': { sites: 'installations with a subscription' },
   'core/workspaces/opening-hours.ts': { times: 'times of one schedule' },
   'core/availability/operator-presence.ts': {

@@ -1,4 +1,5 @@
 import { DisabledReason } from '#proto/lead/v1/subscription_pb.js'
+import { leadFieldName } from '../../../contract/lead-fields.ts'
 
 const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.OPERATOR]: 'An operator disabled it.',
@@ -36,13 +37,11 @@ export function destinationProblem(text: string): string | undefined {
   return url.hash === '' ? undefined : 'Remove the # and everything after it from the URL.'
 }
 
-const fieldName = /^[A-Za-z0-9_-]{1,64}$/
-
 /** Returns the problem with the name of a lead field. */
 export const fieldProblem = (name: string) =>
   name === 'reference'
     ? '“reference” is always sent. It is the lead’s ID.'
-    : fieldName.test(name)
+    : leadFieldName.test(name)
       ? undefined
       : 'Up to 64 letters, digits, _ and -.'
 

@@ -13,11 +13,11 @@ import { captureLead, submitForm } from '../../deliveries/lead-capture.ts'
 import { invalid, ServiceError } from '../../errors.ts'
 import { getLead, listLeads } from '../../leads/leads.ts'
 import type { Lead } from '../../leads/model.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
+import { callerWorkspace, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { toProto } from '../proto-values.ts'
 import { fromCredentials } from '../visitor.ts'
 import { deliveryCalls } from './delivery-calls.ts'
-import { subscriptionCalls } from './subscription-calls.ts'
+import { subscriptionCalls } from './destinations.ts'
 import { workDeliveries } from './work-deliveries.ts'
 
 export function leadService(router: ConnectRouter, core: Core) {
@@ -28,13 +28,13 @@ export function leadService(router: ConnectRouter, core: Core) {
 
     /** Workers serve all workspaces, so tokens limited to one workspace are rejected. */
     workDeliveries(messages, context) {
-      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (callerWorkspace(context) !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return workDeliveries(core, messages, context.signal)
     },
 
     async captureLead(request, context) {
       const { workspaceId, source, fields, conversationId } = request
-      const scope = callerOf(context).workspaceId
+      const scope = callerWorkspace(context)
       const lead = {
         workspaceId: workspaceId || (scope ?? ''),
         source,
@@ -51,7 +51,7 @@ export function leadService(router: ConnectRouter, core: Core) {
     },
 
     async getLead({ leadId }, context) {
-      return { lead: toLead(await getLead(core, leadId, callerOf(context).workspaceId)) }
+      return { lead: toLead(await getLead(core, leadId, callerWorkspace(context))) }
     },
 
     async listLeads(request, context) {

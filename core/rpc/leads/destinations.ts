@@ -1,7 +1,7 @@
 import type { Message } from '@bufbuild/protobuf'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { ConnectRouter, HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { ListHooksRequest, UpdateHookRequest } from '#proto/hook/v1/hook_pb.js'
+import { HookSchema, HookService, type ListHooksRequest, type UpdateHookRequest } from '#proto/hook/v1/hook_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
   type EventPolicy as EventPolicyMessage,
@@ -13,6 +13,7 @@ import {
   type UpdateSubscriptionRequest,
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
+import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
 import {
   defaultDisableAfterNotFound,
@@ -44,7 +45,7 @@ import { given, nameOf, toProto } from '../proto-values.ts'
 type Write = Message & { idempotencyKey?: string }
 
 /** The calls that lead subscriptions and hooks share. `toAnswer` returns the destination under its name. */
-export function destinationCalls<Answer>(
+function destinationCalls<Answer>(
   core: Core,
   listed: ListedDestinations,
   toAnswer: (view: SubscriptionView, at: Date) => Answer,
@@ -167,7 +168,7 @@ export function subscriptionCalls(core: Core) {
 }
 
 /** Undefined settings stay. */
-export const destinationSettings = ({
+const destinationSettings = ({
   destinationUrl,
   name,
   status,
@@ -195,7 +196,7 @@ function fromPolicy(policy: EventPolicyMessage | undefined) {
 }
 
 /** What is shown of a destination, where it is not what is stored. */
-export function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
+function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
   const { maxPerSecond, secrets, headers = [], disableAfterNotFound = defaultDisableAfterNotFound } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
@@ -223,4 +224,55 @@ function toSubscription(view: SubscriptionView, at: Date) {
     workflow: workflow?.workflowId ? workflow : undefined,
   })
   return { subscription }
+}
+
+export function hookService(router: ConnectRouter, core: Core) {
+  const deletion = operatorDeletion(core)
+  const calls = destinationCalls(core, 'hooks', toHook)
+
+  router.service(HookService, {
+    async createHook(request, context) {
+      const unused = { mappedFields: [], automatic: false }
+      const settings = { ...request, ...unused, policy: policyOf(request.eventTypes), resource: 'hook' as const }
+      const { subscriptionId: hookId, ...made } = await calls.create(request, context, settings)
+      return { hookId, ...made }
+    },
+
+    updateHook(request, context) {
+      const { hookId, eventTypes } = request
+      const policy = eventTypes && policyOf(eventTypes.types)
+      return calls.update(request, context, hookId, { ...destinationSettings(request), policy })
+    },
+
+    rotateHookSecret: (request, context) => calls.rotate(request, context, request.hookId),
+
+    activateHookSecret: (request, context) => calls.activate(request, context, request.hookId),
+
+    async deleteHook(request, context) {
+      // An unknown id may belong to a hook that an earlier call has deleted.
+      const found = await getSubscription(core, request.hookId, callerOf(context)).catch(ifUnknown)
+      if (found && !isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+      return deletion(context, request, 'subscription', request.hookId)
+    },
+
+    getHook: ({ hookId }, context) => calls.read(hookId, context),
+
+    async listHooks(query, context) {
+      const { shown, nextPageToken } = await calls.list(query, context)
+      return { hooks: shown.map(({ hook }) => hook), nextPageToken }
+    },
+  })
+}
+
+function ifUnknown(error: unknown): undefined {
+  if (!(error instanceof ServiceError) || error.code !== ErrorCode.SUBSCRIPTION_NOT_FOUND) throw error
+}
+
+/** The event types are checked together with the other settings. */
+const policyOf = (types: string[]) => ({ ...defaultPolicy, types: types as DeliveryEventType[] })
+
+function toHook(view: SubscriptionView, at: Date) {
+  const { subscriptionId: hookId, policy } = view.subscription
+  const shown = { ...view.subscription, ...toDestination(view, at), hookId, eventTypes: policy?.types }
+  return { hook: toProto(HookSchema, shown) }
 }
