@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, publicError } from '../contract/errors.ts'
 
@@ -34,3 +35,9 @@ export function unavailable(cause?: unknown): ServiceError {
 
 export const invalid = (path: string, rule: string): ServiceError =>
   new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
+
+/** Returns a handler that logs the name of a failure. The message says what happens next. */
+export const logFailure =
+  (logger: Logger, message: string) =>
+  (error: unknown): void =>
+    logger.warn({ reason: (error as Error).name }, message)

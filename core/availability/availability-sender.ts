@@ -1,5 +1,6 @@
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/stream-subscriptions.ts'
 import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
@@ -13,10 +14,7 @@ interface Site {
   streams: Set<StreamSubscription>
   /** Time from which `check` evaluates the installation again. 0 means at every call. */
   nextAt: number
-  /**
-   * Number of announced changes so far. An evaluation is repeated if a change arrives while it
-   * runs.
-   */
+  /** Announced changes so far. An evaluation is repeated if one arrives while it runs. */
   changes: number
 }
 
@@ -25,9 +23,8 @@ export const encodeAvailability = ({ online, nextChangeAt }: AvailabilityState):
   JSON.stringify({ online, nextChangeAt: nextChangeAt?.toISOString() })
 
 /**
- * Sends `availability.changed` to the open streams of an installation. A stream gets a state only
- * if it differs from the last state that the stream got. So each change is sent once, even if it
- * is announced several times.
+ * Sends `availability.changed` to the open streams of an installation: to each stream only a state that
+ * differs from the last one that it got.
  */
 export const availabilitySenderOf = perCore((core) => {
   const { bus, logger, now } = core
@@ -66,10 +63,10 @@ export const availabilitySenderOf = perCore((core) => {
   }
 
   function look(publicSiteKey: string) {
-    evaluate(publicSiteKey).catch((error: Error) => {
+    evaluate(publicSiteKey).catch((error) => {
       const site = sites.get(publicSiteKey)
       if (site) site.nextAt = 0
-      logger.warn({ reason: error.name }, 'read of availability failed; retrying within a second')
+      logFailure(logger, 'read of availability failed; retrying within a second')(error)
     })
   }
 
@@ -102,10 +99,7 @@ export const availabilitySenderOf = perCore((core) => {
   bus.on('gap', () => lookAgain([...sites.keys()]))
 
   return {
-    /**
-     * Evaluates each installation whose availability may have changed by its opening hours or its
-     * operators. Sends the changes to open streams.
-     */
+    /** Evaluates each installation whose opening hours or operators may have changed its availability. */
     async check() {
       const due = [...sites].filter(([, { nextAt }]) => nextAt <= now())
       await Promise.all(due.map(([publicSiteKey]) => evaluate(publicSiteKey)))
@@ -114,20 +108,11 @@ export const availabilitySenderOf = perCore((core) => {
 })
 
 const checkEveryMs = 500
-/** A core looks at its lease in `operator-presence.ts` at this interval, and renews it when half of its 10 s are over. */
+/** A core looks at its lease in `operator-presence.ts` so often, and renews it when half of its 10 s are over. */
 const presenceEveryMs = 3_000
 
-export const availabilityJobs = (core: Core) => [
-  createJob({
-    name: 'check of availability',
-    everyMs: checkEveryMs,
-    run: availabilitySenderOf(core).check,
-    logger: core.logger,
-  }),
-  createJob({
-    name: 'renewal of operator presence',
-    everyMs: presenceEveryMs,
-    run: operatorPresenceOf(core).renew,
-    logger: core.logger,
-  }),
-]
+export const availabilityJobs = (core: Core) =>
+  createJobs(core, {
+    'check of availability': [checkEveryMs, availabilitySenderOf(core).check],
+    'renewal of operator presence': [presenceEveryMs, operatorPresenceOf(core).renew],
+  })

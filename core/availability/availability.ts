@@ -6,17 +6,15 @@ import { operatorPresenceOf } from './operator-presence.ts'
 /** Whether visitors can reach somebody now. */
 export interface AvailabilityState {
   online: boolean
-  /**
-   * Time of the next change that the opening hours cause. Absent if there is no such change, if the
-   * mode overrides the hours, or if a required operator is missing.
-   */
+  /** The next change that the opening hours cause. Absent if it would change nothing. */
   nextChangeAt?: Date
 }
 
 /** Returns the settings with the defaults of absent fields. */
-export function availabilityOf({ availability }: Pick<Installation, 'availability'>): Availability {
-  return { ...defaultAvailability, ...availability }
-}
+export const availabilityOf = ({ availability }: Pick<Installation, 'availability'>): Availability => ({
+  ...defaultAvailability,
+  ...availability,
+})
 
 /** Current state of the opening hours, by the settings object of a cached installation. */
 const knownOf = perCore((_) => new WeakMap<object, OpeningState & { since: number }>())
@@ -31,7 +29,7 @@ function openingStateOf(core: Core, key: object, availability: Availability): Op
   return fresh
 }
 
-/** Decides whether an installation is online: by override, opening hours and presence of operators. */
+/** Decides by override, opening hours and presence of operators. */
 export async function readAvailability(
   core: Core,
   installation: Pick<Installation, 'workspaceId' | 'availability'>,
@@ -43,8 +41,7 @@ export async function readAvailability(
   const { isOpen, nextChangeAt } = openingStateOf(core, installation.availability, availability)
   const change = nextChangeAt === undefined ? {} : { nextChangeAt: new Date(nextChangeAt) }
   if (!isOpen || !requiresOperator) return { online: isOpen, ...change }
-  // Without an operator, the installation is away before and after closing time. So it has no
-  // next change.
+  // Without an operator, the installation is away before and after closing time.
   const isAttended = await operatorPresenceOf(core).isAttended(installation.workspaceId)
   return isAttended ? { online: true, ...change } : { online: false }
 }

@@ -2,22 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Core } from '../core.ts'
 import { perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 
 /** Id that is announced as changed when an inbox becomes watched or unwatched on a core. */
 export const presenceChanged = 'operator-presence'
 
-/**
- * Lease of a process in milliseconds. If the process dies, its operators are treated as present
- * until the lease ends.
- */
+/** Lease of a process. If the process dies, its operators are treated as present until it ends. */
 const leaseMs = 10_000
-/**
- * Time in milliseconds for which an operator is treated as present after leaving, because consoles
- * reconnect.
- */
+/** Time for which an operator is treated as present after leaving, because consoles reconnect. */
 const graceMs = 5_000
-/** Maximum number of workspaces with an operator. Operators of further ones do not count as present. */
+/** Operators of further workspaces do not count as present. */
 const maxWorkspaces = 10_000
 const maxIdLength = 64
 const readAgainMs = 1_000
@@ -38,12 +33,13 @@ export const operatorPresenceOf = perCore((core) => {
   let isDue = false
   let known: { at: number; workspaces: Promise<ReadonlySet<string>> } | undefined
 
-  bus.on('changed', (ids) => {
-    if (ids.includes(presenceChanged)) known = undefined
-  })
-  bus.on('gap', () => {
+  const forget = () => {
     known = undefined
+  }
+  bus.on('changed', (ids) => {
+    if (ids.includes(presenceChanged)) forget()
   })
+  bus.on('gap', forget)
 
   async function write() {
     for (const [id, { count, leftAt }] of watchers) if (count === 0 && leftAt + graceMs <= now()) watchers.delete(id)
@@ -58,10 +54,7 @@ export const operatorPresenceOf = perCore((core) => {
     if (isChanged) await wakeupsOf(core).hint(presenceChanged)
   }
 
-  /**
-   * Writes run one after another, so that an older list never replaces a newer one. One write serves
-   * all inboxes that have opened during the write before it.
-   */
+  // One after another, so that an older list never replaces a newer one.
   const writing = createSingleFlight(
     () => isDue,
     async () => {
@@ -70,17 +63,14 @@ export const operatorPresenceOf = perCore((core) => {
     },
   )
 
-  /** Renews the lease of this process and removes workspaces that are no longer watched. */
+  /** Renews the lease and removes workspaces that are no longer watched. */
   function renew() {
     isDue = true
     return writing.run()
   }
 
   return {
-    /**
-     * Records that somebody watches the inbox of a workspace, or of all workspaces, until the returned
-     * function is called.
-     */
+    /** Somebody watches the inbox of a workspace, or of all, until the returned function is called. */
     enter(workspaceId: string | undefined = everyWorkspace) {
       const isTooMany = watchers.size >= maxWorkspaces && !watchers.has(workspaceId)
       if (isTooMany || workspaceId.length > maxIdLength) return () => {}
@@ -88,9 +78,7 @@ export const operatorPresenceOf = perCore((core) => {
       entry.count += 1
       watchers.set(workspaceId, entry)
       if (!published.has(workspaceId))
-        renew().catch((error: Error) =>
-          logger.warn({ reason: error.name }, 'write of operator presence failed; will retry'),
-        )
+        renew().catch(logFailure(logger, 'write of operator presence failed; will retry'))
       let hasLeft = false
       return () => {
         if (hasLeft) return
@@ -100,7 +88,7 @@ export const operatorPresenceOf = perCore((core) => {
       }
     },
 
-    /** Returns whether somebody watches the workspace's inbox on any core. */
+    /** Whether somebody watches the workspace's inbox on any core. */
     async isAttended(workspaceId: string) {
       const at = now()
       if (!known || Math.abs(at - known.at) >= readAgainMs) {
@@ -130,7 +118,7 @@ export async function storePresence(core: Core, processId: string, workspaces: s
   await core.db.operatorPresence.updateOne({ _id: processId }, { $set: { workspaces, until } }, { upsert: true })
 }
 
-/** Returns the workspaces that are watched on any core at this time. */
+/** The workspaces that are watched on any core at this time. */
 async function watchedWorkspaces(core: Core, at: Date): Promise<string[]> {
   const found = await core.db.operatorPresence.find({ until: { $gt: at } }).toArray()
   return found.flatMap(({ workspaces }) => workspaces)

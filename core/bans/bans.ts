@@ -15,8 +15,8 @@ export async function findSession(core: Core, sessionId: string, workspaceId?: s
 }
 
 /**
- * Bans the browser. For a verified session, also bans the subject. With `addressBanSeconds`, also
- * bans the network address of the session for this time. Additional errors: `ValidationFailed`.
+ * Bans the browser, and the subject of a verified session. With `addressBanSeconds`, also bans the network
+ * address of the session for this time. Additional errors: `ValidationFailed`.
  */
 export async function banSession(
   core: Core,
@@ -33,7 +33,7 @@ export async function banSession(
   const at = new Date(core.now())
   const ids = await visitorIdsOf(core, session)
   if (addressBanSeconds !== undefined) {
-    if (network === undefined) throw addressUnknown()
+    if (network === undefined) throw invalid('/addressBanSeconds', 'addressKnown')
     const until = new Date(at.getTime() + addressBanSeconds * 1000)
     await banNetwork(core, network, [...ids.workspaceIds, ...ids.connectionIds], until)
   }
@@ -53,19 +53,13 @@ export async function unbanSession(core: Core, sessionId: string, workspaceId?: 
   return session
 }
 
-/**
- * Lifts the ban of a verified visitor, for example after an erasure has removed all sessions of
- * that visitor. Does nothing if the visitor is not banned. Errors: `ValidationFailed`.
- */
+/** Also works after an erasure has removed all sessions of the visitor. Errors: `ValidationFailed`. */
 export async function unbanSubject(core: Core, workspaceId: string, externalSubject: string) {
   validate(field('/externalSubject', externalSubject, text(1, 256)))
   await liftBans(core, await banIdsOfSubject(core, workspaceId, externalSubject))
 }
 
-/**
- * Returns whether the session's browser or verified subject is banned. `addressBannedUntil` is
- * the end of the ban of its network address, if there is one.
- */
+/** `addressBannedUntil` is the end of a ban of the session's network address. */
 export async function banOf(
   core: Core,
   session: Session,
@@ -87,9 +81,8 @@ export const isSessionBanned = async (core: Core, session: Session): Promise<boo
   isAnyBanned(core, allIdsOf(await visitorIdsOf(core, session)))
 
 /**
- * Stores the network from which the browser now connects, so that a later ban of the session's
- * address bans this network. Returns the session with this network. If the network is already
- * banned, ends the session and throws `VisitorBanned`.
+ * Stores the network from which the browser now connects, so that a later ban of the session's address
+ * bans it. Returns the session with it. Errors: `VisitorBanned`, with the end of the session.
  */
 export async function followAddress(core: Core, session: Session, clientAddress: string | undefined): Promise<Session> {
   const { sessionId, connectionId, network: known } = session
@@ -105,23 +98,18 @@ export async function followAddress(core: Core, session: Session, clientAddress:
 
 async function liftBans(core: Core, ids: string[]) {
   await liftNetworkBans(core, ids)
-  await removeBans(core, ids)
+  await core.db.visitors.deleteMany({ _id: { $in: ids } })
 }
 
-/** Minimum and maximum duration of a ban of a network address: 1 hour and 30 days. */
+/** 1 hour and 30 days. */
 const minAddressBanSeconds = 3_600
 const maxAddressBanSeconds = 2_592_000
-
-const addressUnknown = () => invalid('/addressBanSeconds', 'addressKnown')
 
 /** Ban of a browser or a verified visitor. An erasure keeps it without the reason. */
 export interface VisitorDocument {
   _id: string
   workspaceId: string
-  /**
-   * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans that
-   * hold in the whole workspace.
-   */
+  /** The deletion of the connection deletes the ban. Absent in bans that hold in the whole workspace. */
   connectionId?: string
   bannedAt?: Date
   /** Stored only with the ban on a connection, because an erasure finds that ban. */
@@ -143,11 +131,7 @@ async function storeBan(
   ])
 }
 
-async function removeBans(core: Core, visitorIds: string[]) {
-  await core.db.visitors.deleteMany({ _id: { $in: visitorIds } })
-}
-
-/** Returns true if at least one of these browsers and verified visitors is banned. */
+/** Whether at least one of these browsers and verified visitors is banned. */
 async function isAnyBanned(core: Core, visitorIds: string[]): Promise<boolean> {
   const filter = { _id: { $in: visitorIds }, bannedAt: { $exists: true } }
   return (await core.db.visitors.findOne(filter, { projection: { _id: 1 } })) !== null

@@ -4,13 +4,11 @@ import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { idsKey } from '../sessions/visitor-ids.ts'
 
-/**
- * The ban of one network because of one visitor. Stores only a keyed hash of the address. The
- * database removes the document when the ban ends.
- */
+/** The ban of one network because of one visitor. The database removes it when the ban ends. */
 export interface NetworkBanDocument {
   /** Network and browser, so that a repeated ban replaces the earlier one. */
   _id: string
+  /** Keyed hash of the address. */
   network: string
   /** The browser and the subject for which the ban was set. */
   visitorIds: string[]
@@ -19,8 +17,8 @@ export interface NetworkBanDocument {
 }
 
 /**
- * Returns the keyed hash of a client's network on a connection. The network is the IPv4 address,
- * or the /64 prefix of the IPv6 address. Returns undefined without an address.
+ * Returns the keyed hash of a client's network on a connection: the IPv4 address, or the /64 prefix of the
+ * IPv6 address. Undefined without an address.
  */
 export async function networkOf(
   core: Core,

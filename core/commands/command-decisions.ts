@@ -1,11 +1,12 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { FieldIssue } from '../../contract/errors.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { imageTypes } from '../pictures/image-model.ts'
 import { field, oneOf, validate } from '../rules.ts'
-import type { VisitorCredentials } from '../sessions/model.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import type { VisitorOperation } from '../sessions/model.ts'
+import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { commandStoreOf } from './command-store.ts'
 import {
@@ -30,36 +31,31 @@ interface ScreenshotAcknowledgement extends Acknowledgement {
   upload?: { maxBytes: number; contentTypes: readonly string[]; expiresAt: Date }
 }
 
-/** Outcomes of a navigation that the page reports after the visitor's decision. */
+/** Outcomes that the page reports after the visitor's decision. */
 const reportedOutcomes: readonly CommandState[] = ['completed', 'failed']
 
 /**
- * Records a visitor's decision about a navigation request. Errors: those of
- * VisitorAccess.authorize and Idempotency.once, `RouteNotAdvertised`, `CommandNotFound`,
- * `CommandAlreadyResolved`, `CommandExpired`, `ValidationFailed`.
+ * Records a visitor's decision. Errors: those of VisitorAccess.authorize and Idempotency.once,
+ * `RouteNotAdvertised`, `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`, `ValidationFailed`.
  */
 export async function acknowledgeNavigation(
   core: Core,
-  { outcome, ...rest }: { credentials: VisitorCredentials; commandId: string; outcome: string; idempotencyKey: string },
+  { commandId, outcome, ...operation }: VisitorOperation & { commandId: string; outcome: string },
 ): Promise<Repeatable<Acknowledgement>> {
   const issue = field('/outcome', outcome, oneOf<string>(...navigationOutcomes))
   const answer = outcome as NavigationOutcome
-  const { content, replayed } = await acknowledge(core, 'navigation', { ...rest, answer }, [issue])
-  return { content: { commandId: rest.commandId, state: content.state }, replayed }
+  const { content, replayed } = await acknowledge(core, 'navigation', { ...operation, commandId, answer }, issue)
+  return { content: { commandId, state: content.state }, replayed }
 }
 
-/** Records a visitor's decision about a screenshot. Errors: those of `acknowledgeNavigation`. */
+/** Errors: those of `acknowledgeNavigation`. */
 export async function acknowledgeScreenshot(
   core: Core,
-  {
-    requestId: commandId,
-    consent,
-    ...rest
-  }: { credentials: VisitorCredentials; requestId: string; consent: string; idempotencyKey: string },
+  { requestId: commandId, consent, ...operation }: VisitorOperation & { requestId: string; consent: string },
 ): Promise<Repeatable<ScreenshotAcknowledgement>> {
   const issue = field('/consent', consent, oneOf<string>(...screenshotConsents))
   const answer = consent as ScreenshotConsent
-  const { content, replayed } = await acknowledge(core, 'screenshot', { ...rest, commandId, answer }, [issue])
+  const { content, replayed } = await acknowledge(core, 'screenshot', { ...operation, commandId, answer }, issue)
   const { state, expiresAt } = content
   const upload = { maxBytes: core.config.SCREENSHOT_MAX_BYTES, contentTypes: imageTypes, expiresAt }
   return { content: { commandId, state, upload: state === 'granted' ? upload : undefined }, replayed }
@@ -68,33 +64,21 @@ export async function acknowledgeScreenshot(
 async function acknowledge(
   core: Core,
   kind: CommandKind,
-  {
-    credentials,
-    commandId,
-    answer,
-    idempotencyKey,
-  }: { credentials: VisitorCredentials; commandId: string; answer: CommandState; idempotencyKey: string },
-  issues: Parameters<typeof validate>,
-): Promise<Repeatable<{ state: CommandState; expiresAt: Date }>> {
+  { credentials, commandId, answer, idempotencyKey }: VisitorOperation & { commandId: string; answer: CommandState },
+  issue: FieldIssue | undefined,
+) {
   const { session, installation } = await visitorAccessOf(core).authorize(credentials)
-  validate(...issues)
-  const { result, replayed } = await core.idempotency.once({
-    scope: [`POST /commands/${kind}/acknowledgements`, session.sessionId],
-    sessionId: session.sessionId,
-    key: idempotencyKey,
-    input: { commandId, answer },
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    run: async () => {
-      // The outcome of an accepted navigation is recorded even without the capability, because
-      // the navigation has already happened.
-      if (!reportedOutcomes.includes(answer)) requireCapability(installation, capabilityOf[kind])
-      await requireOwnCommand(core, kind, commandId, session.sessionId)
-      const lifetime = answer === 'granted' ? core.config.COMMAND_LIFETIME_SECONDS : undefined
-      const { state, expiresAt } = await takeStep(core, { commandId, to: answer, by: 'visitor', lifetime })
-      return { state, expiresAt }
-    },
+  validate(issue)
+  const route = `POST /commands/${kind}/acknowledgements`
+  return oncePerSession(core, route, session, idempotencyKey, { commandId, answer }, async () => {
+    // The outcome of an accepted navigation is recorded even without the capability, because
+    // the navigation has already happened.
+    if (!reportedOutcomes.includes(answer)) requireCapability(installation, capabilityOf[kind])
+    await requireOwnCommand(core, kind, commandId, session.sessionId)
+    const lifetime = answer === 'granted' ? core.config.COMMAND_LIFETIME_SECONDS : undefined
+    const { state, expiresAt } = await takeStep(core, { commandId, to: answer, by: 'visitor', lifetime })
+    return { state, expiresAt }
   })
-  return { content: result, replayed }
 }
 
 interface Step {
@@ -107,9 +91,8 @@ interface Step {
 }
 
 /**
- * Changes the state of a command to `to` by compare-and-set. Changes nothing if the command already
- * has that state. If two calls are concurrent, the later one is checked against the state that the
- * earlier one stored. Errors: `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`.
+ * Changes the state of a command to `to` by compare-and-set, if it has another one. Errors:
+ * `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`.
  */
 export async function takeStep(core: Core, { commandId, to, by, lifetime }: Step): Promise<Command> {
   const { now } = core
@@ -125,7 +108,7 @@ export async function takeStep(core: Core, { commandId, to, by, lifetime }: Step
   }
 }
 
-/** Returns the command if it belongs to the session. Errors: `CommandNotFound`. */
+/** Errors: `CommandNotFound`, also if the command belongs to another session. */
 export async function requireOwnCommand(
   core: Core,
   kind: CommandKind,

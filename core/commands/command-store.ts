@@ -13,10 +13,7 @@ import {
 export type CommandDocument = Omit<Command, 'commandId'> & { _id: string }
 
 export const commandStoreOf = perCore(({ db: { commands } }) => ({
-  /**
-   * Inserts a command. Returns false if the session already has a command with the same
-   * `operationId`.
-   */
+  /** Returns false if the session already has a command with the same `operationId`. */
   insert: ({ commandId, ...rest }: Command) => insertOnce(commands, { _id: commandId, ...rest }),
 
   find: createBatchLoader(async (commandIds) => {
@@ -29,28 +26,25 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return found ? toCommand(found) : undefined
   },
 
-  /** Returns commands of a session, latest first. */
+  /** Latest first. */
   async list(sessionId: string, limit: number): Promise<Command[]> {
     const found = commands.find({ sessionId }).sort({ requestedAt: -1, _id: -1 }).limit(limit)
     return (await found.toArray()).map(toCommand)
   },
 
-  /** Changes the state of a command. Returns undefined if its state is no longer `from`. */
+  /** Returns undefined if the state is no longer `from`. */
   async move(commandId: string, from: CommandState, step: Transition, expiresAt?: Date): Promise<Command | undefined> {
     const moved = await commands.findOneAndUpdate(
       { _id: commandId, state: from },
-      {
-        $set: { state: step.state, expiresAt },
-        $push: { transitions: step },
-      },
+      { $set: { state: step.state, expiresAt }, $push: { transitions: step } },
       { returnDocument: 'after' },
     )
     return moved ? toCommand(moved) : undefined
   },
 
   /**
-   * Registers the file of an upload before its first byte is written. After a crash, the cleanup
-   * job finds the file by this record. Returns false if the command allows no upload now.
+   * Registers the file of an upload before its first byte is written, so that the cleanup finds it after a
+   * crash. Returns false if the command allows no upload now.
    */
   async beginUpload(commandId: string, upload: Upload, maxUploads: number) {
     const { matchedCount } = await commands.updateOne(
@@ -65,10 +59,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return matchedCount === 1
   },
 
-  /**
-   * Makes a file the screenshot of the command. Returns undefined if consent is no longer granted
-   * or the file was abandoned.
-   */
+  /** Makes a file the screenshot. Returns undefined without consent or if the file was abandoned. */
   async completeUpload(
     commandId: string,
     step: Transition,
@@ -88,10 +79,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return completed ? toCommand(completed) : undefined
   },
 
-  /**
-   * Marks the file of an upload as abandoned. Returns false if the file is the screenshot of the
-   * command, or is unknown.
-   */
+  /** Returns false if the file is the screenshot of the command, or is unknown. */
   async abandonUpload(commandId: string, fileId: string) {
     const { matchedCount } = await commands.updateOne(
       { _id: commandId, 'uploads.fileId': fileId },
@@ -100,12 +88,10 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return matchedCount === 1
   },
 
-  /** Removes the record of a file that was deleted. */
   async forgetUpload(commandId: string, fileId: string) {
     await commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
   },
 
-  /** Sets the state `expired` on commands whose time limit has passed. */
   async expire(now: Date) {
     const step = [{ state: 'expired', at: '$expiresAt', by: 'clock' }]
     await commands.updateMany({ state: { $in: expiringStates }, expiresAt: { $lte: now } }, [
@@ -114,23 +100,11 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
   },
 
   /** Returns commands with an upload that began before the given time. */
-  async withOldUploads(before: Date, limit: number): Promise<Command[]> {
-    return (
-      await commands
-        .find({ 'uploads.startedAt': { $lte: before } })
-        .limit(limit)
-        .toArray()
-    ).map(toCommand)
-  },
+  withOldUploads: async (before: Date, limit: number): Promise<Command[]> =>
+    (await commands.find({ 'uploads.startedAt': { $lte: before } }, { limit }).toArray()).map(toCommand),
 
-  async dueForDeletion(now: Date, limit: number): Promise<Command[]> {
-    return (
-      await commands
-        .find({ deleteAt: { $lte: now } })
-        .limit(limit)
-        .toArray()
-    ).map(toCommand)
-  },
+  dueForDeletion: async (now: Date, limit: number): Promise<Command[]> =>
+    (await commands.find({ deleteAt: { $lte: now } }, { limit }).toArray()).map(toCommand),
 
   async remove(commandId: string) {
     await commands.deleteOne({ _id: commandId })

@@ -15,10 +15,7 @@ import { takeStep } from './command-decisions.ts'
 import { commandStoreOf } from './command-store.ts'
 import { type Command, type CommandKind, capabilityOf, navigationIssue, progressAt, stateAt } from './model.ts'
 
-/**
- * The caller of an operator function. `subject` is the name in its token. If `workspaceId` is set,
- * the caller may access only that workspace.
- */
+/** The caller, by the name in its token. If `workspaceId` is set, it may access only that workspace. */
 export interface Operator {
   subject: string
   workspaceId?: string
@@ -60,7 +57,7 @@ export const requestScreenshot = (
   operator: Operator,
 ): Promise<Repeatable<Command>> => request(core, 'screenshot', screenshot, operator)
 
-/** Cancels a command. Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
+/** Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
 export async function cancelCommand(
   core: Core,
   commandId: string,
@@ -68,24 +65,20 @@ export async function cancelCommand(
 ): Promise<Command> {
   await find(core, commandId, workspaceId)
   const cancelled = await takeStep(core, { commandId, to: 'cancelled', by: subject })
-  // The event of the request must come before the cancellation event. If the process that
-  // stored the command died, the event of the request may be missing. So this call writes the
-  // event of the request first.
+  // The process that stored the command may have died before it wrote the event of the request, which
+  // must come first.
   await announce(core, cancelled)
   if (cancelled.kind === 'navigation') await writeEvent(core, cancelled, 'navigation.cancelled', { commandId })
   else await writeEvent(core, cancelled, 'screenshot.cancelled', { requestId: commandId })
   return cancelled
 }
 
-/** Returns a command. Errors: `CommandNotFound`, also for a command of another workspace. */
+/** Errors: `CommandNotFound`, also for a command of another workspace. */
 export async function findCommand(core: Core, commandId: string, workspaceId?: string): Promise<Command> {
   return endedWithSession(core, await find(core, commandId, workspaceId))
 }
 
-/**
- * Returns the commands of a session. Errors: `NotFound` for an unknown session,
- * `ValidationFailed`.
- */
+/** Errors: `NotFound` for an unknown session, `ValidationFailed`. */
 export async function listCommands(
   core: Core,
   sessionId: string,
@@ -103,9 +96,8 @@ async function find(core: Core, commandId: string, workspaceId?: string): Promis
 }
 
 /**
- * Stores the command first, then writes its event. The call resolves after both writes. If the
- * process dies between the writes, a repeated call finds the command and writes the event.
- * Without a repeat, the command expires and the visitor never sees it.
+ * Stores the command, then writes its event. If the process dies in between, a repeated call writes the
+ * event. Without a repeat, the command expires and the visitor never sees it.
  */
 async function request(
   core: Core,
@@ -118,7 +110,7 @@ async function request(
   validate(field('/clientOperationId', clientOperationId, operationId))
   const session = await findSession(core, sessionId, workspaceId)
   const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
-  // The ids that callers choose contain no space, so they cannot conflict with this generated id.
+  // Callers cannot choose an id with a space.
   const operation = clientOperationId ?? `own ${commandId}`
   const inputHash = hashInput({ kind, ...input })
   const earlier = await store.findOperation(sessionId, operation)
@@ -154,10 +146,7 @@ async function request(
   return { content: command, replayed: false }
 }
 
-/**
- * Returns the command of a repeated request. If the capability has been disabled since the first
- * request, this call does not write a missing event of the command. The command then expires.
- */
+/** If the capability was disabled since the first request, a missing event is not written. */
 async function repeat(core: Core, command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
   if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
   const installation = await siteDirectoryOf(core).installations.get(session.publicSiteKey)
@@ -174,10 +163,7 @@ async function installationOf(core: Core, { sessionId, publicSiteKey }: Session)
   return installation
 }
 
-/**
- * Writes an event of a command. The operation key prevents a second event when the call is
- * repeated.
- */
+/** The operation key prevents a second event when the call is repeated. */
 async function writeEvent(core: Core, command: Command, type: CommandEventType, data: Record<string, unknown>) {
   const { conversationId, sessionId, commandId } = command
   await logOf(core).append({
@@ -192,20 +178,15 @@ async function writeEvent(core: Core, command: Command, type: CommandEventType, 
 
 function announce(core: Core, command: Command) {
   const { commandId, url, label, purpose, transitions } = command
-  // The event states when the request expires. `expiresAt` of the command is not used, because it
-  // changes when the visitor consents.
-  const expiresAt = new Date(
-    (transitions[0]?.at.getTime() ?? 0) + core.config.COMMAND_LIFETIME_SECONDS * 1000,
-  ).toISOString()
+  // `expiresAt` of the command changes when the visitor consents.
+  const requestedAt = transitions[0]?.at.getTime() ?? 0
+  const expiresAt = new Date(requestedAt + core.config.COMMAND_LIFETIME_SECONDS * 1000).toISOString()
   return command.kind === 'navigation'
     ? writeEvent(core, command, 'navigation.requested', { commandId, url, label, expiresAt })
     : writeEvent(core, command, 'screenshot.requested', { requestId: commandId, purpose, expiresAt })
 }
 
-/**
- * Expires the request if its session has ended, for example after a login. Only that session
- * could have answered the request.
- */
+/** Expires the request if its session has ended, because only that session could have answered it. */
 async function endedWithSession(core: Core, command: Command) {
   const { commandId, sessionId } = command
   if (stateAt(command, core.now()) !== 'requested') return progressAt(command, core.now())
@@ -219,13 +200,13 @@ function checkNavigation(
   { url, label }: { url: string; label?: string },
   { origin }: Session,
   { origins }: Installation,
-): { url: string; label?: string } {
+) {
   const rule = (value: string) => navigationIssue(value, [origin, ...origins])
   validate(field('/url', url, rule), field('/label', label, line(1, 128)))
   return { url: new URL(url).href, label }
 }
 
-function checkScreenshot({ purpose }: { purpose?: string }): { purpose?: string } {
+function checkScreenshot({ purpose }: { purpose?: string }) {
   validate(field('/purpose', purpose, line(1, 256)))
   return { purpose }
 }

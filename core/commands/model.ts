@@ -18,19 +18,13 @@ export type CommandState = 'requested' | NavigationOutcome | ScreenshotConsent |
 export interface Transition {
   state: CommandState
   at: Date
-  /**
-   * Who changed the state: `visitor`, `clock` for an expiry, or the name of the operator or
-   * service.
-   */
+  /** `visitor`, `clock` for an expiry, or the name of the operator or service. */
   by: string
 }
 
 interface CommandProgress {
   kind: CommandKind
-  /**
-   * The state in the database. After the time limit has passed, it may still be the earlier state.
-   * `stateAt` then returns `expired`.
-   */
+  /** The state in the database. `stateAt` returns `expired` if the time limit has passed. */
   state: CommandState
   expiresAt: Date
   transitions: Transition[]
@@ -50,10 +44,7 @@ const nextStates: Record<CommandKind, Partial<Record<CommandState, readonly Comm
 /** States in which a command can expire. */
 export const expiringStates: CommandState[] = ['requested', 'granted']
 
-/**
- * Returns the state at the time `now`. When the time limit has passed, this is `expired`, even if
- * the database still has the earlier state.
- */
+/** Returns `expired` after the time limit, even if the database still has the earlier state. */
 export function stateAt({ kind, state, expiresAt }: CommandProgress, now: number): CommandState {
   return nextStates[kind][state]?.includes('expired') && expiresAt.getTime() <= now ? 'expired' : state
 }
@@ -63,9 +54,8 @@ export function isFinal(kind: CommandKind, state: CommandState): boolean {
 }
 
 /**
- * Returns true if the command can change to the state `to`, and false if it already has that state.
- * Errors: `CommandExpired`; `CommandAlreadyResolved` if the current state does not allow the
- * change.
+ * Returns false if the command already has the state `to`. Errors: `CommandExpired`;
+ * `CommandAlreadyResolved` if the current state does not allow the change.
  */
 export function isStepDue(command: CommandProgress, to: CommandState, now: number): boolean {
   const state = stateAt(command, now)
@@ -75,20 +65,14 @@ export function isStepDue(command: CommandProgress, to: CommandState, now: numbe
   return true
 }
 
-/**
- * Returns the command with its state at the time `now`. When the time limit has passed, this is
- * `expired`, even if the database still has the earlier state.
- */
+/** Returns the command with its state at this time (`stateAt`). */
 export function progressAt<C extends CommandProgress>(command: C, now: number): C {
   const state = stateAt(command, now)
   if (state === command.state) return command
   return { ...command, state, transitions: [...command.transitions, { state, at: command.expiresAt, by: 'clock' }] }
 }
 
-/**
- * Returns the rule that a navigation URL violates. Returns undefined for an http(s) URL on one of
- * the origins (contract, section 3).
- */
+/** Returns the rule that a URL violates. It must be http(s) on one of the origins (contract, section 3). */
 export function navigationIssue(url: string, origins: string[]): string | undefined {
   if (url.length > 2048) return 'maxLength'
   const target = URL.parse(url)
@@ -121,18 +105,13 @@ export interface Command extends CommandProgress {
   purpose?: string
   /** Name of the operator or service that requested the command. */
   requestedBy: string
-  /**
-   * The operator's idempotency key, or a generated id if the operator sent none. Unique in the
-   * session.
-   */
+  /** The operator's idempotency key, or a generated id. Unique in the session. */
   operationId: string
   inputHash: string
   requestedAt: Date
   deleteAt: Date
   screenshot?: UploadedScreenshot
-  /**
-   * Uploaded files that are still being written or were abandoned. None of them is the screenshot.
-   */
+  /** Files that are still being written or were abandoned. None of them is the screenshot. */
   uploads: Upload[]
 }
 

@@ -1,17 +1,13 @@
-/**
- * Stores screenshots of a visitor's page. Visitors upload them with consent, and operators read
- * them (contract, section 3).
- */
 import { createHash } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { invalid, logFailure, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
 import { isIdempotencyKey } from '../rules.ts'
-import type { VisitorCredentials } from '../sessions/model.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import type { Session, VisitorCredentials } from '../sessions/model.ts'
+import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { requireOwnCommand } from './command-decisions.ts'
 import { commandStoreOf } from './command-store.ts'
@@ -34,15 +30,13 @@ export interface Uploaded {
   sha256: string
 }
 
-/** Maximum number of concurrent uploads of one screenshot. */
 const maxUploads = 4
 
 /**
- * Stores a screenshot that the visitor consented to, without buffering it in memory. When the
- * call resolves, every byte is durable. A failed upload leaves no data. Errors: those of
- * VisitorAccess.authorize and Idempotency.once, `RouteNotAdvertised`, `CommandNotFound`,
- * `ConsentRequired`, `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`,
- * `ValidationFailed` (path ""), and errors that `chunks` throws.
+ * Stores a screenshot that the visitor consented to, without buffering it in memory. Then every byte is
+ * durable. A failed upload leaves no data. Errors: those of VisitorAccess.authorize and Idempotency.once,
+ * `RouteNotAdvertised`, `CommandNotFound`, `ConsentRequired`, `CommandExpired`, `CommandAlreadyResolved`,
+ * `UnsupportedMediaType`, `PayloadTooLarge`, `ValidationFailed` (path ""), and errors that `chunks` throws.
  */
 export async function uploadScreenshot(
   core: Core,
@@ -72,7 +66,7 @@ export async function uploadScreenshot(
     // The upload may have taken long, so its session and the capability are checked again.
     requireCapability((await visitorAccessOf(core).authorize(header.credentials)).installation, 'screenshots')
     const { sha256, byteLength } = image.end()
-    const { result, replayed } = await once(core, header, sessionId, sha256, async () => {
+    return await once(core, header, session, sha256, async () => {
       const step = { state: 'uploaded', at: new Date(now()), by: 'visitor' } as const
       const screenshot = { fileId, contentType, byteLength, sha256, uploadKey }
       if (await store.completeUpload(requestId, step, screenshot)) {
@@ -83,13 +77,12 @@ export async function uploadScreenshot(
       if (!earlier) throw rejection(core, current)
       return earlier
     })
-    return { content: result, replayed }
   } finally {
     await discard(core, requestId, fileId)
   }
 }
 
-/** Returns the screenshot of a command. Errors: `NotFound` if it was not uploaded yet. */
+/** Errors: `NotFound` if the screenshot was not uploaded yet. */
 export function openScreenshot(
   core: Core,
   { state, screenshot }: Command,
@@ -113,45 +106,31 @@ function earlierResult(command: Command, key: string, sha256: string): Uploaded 
   return { requestId: command.commandId, state, byteLength: screenshot.byteLength, sha256 }
 }
 
-function once(
-  { config, idempotency }: Core,
-  { requestId, idempotencyKey: key }: ScreenshotUpload,
-  sessionId: string,
+const once = (
+  core: Core,
+  { requestId, idempotencyKey }: ScreenshotUpload,
+  session: Pick<Session, 'sessionId'>,
   sha256: string,
   run: () => Promise<Uploaded>,
-) {
-  const scope = ['POST /commands/screenshots/upload', sessionId]
-  const keptFor = config.IDEMPOTENCY_RETENTION_SECONDS
-  return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
-}
+) => oncePerSession(core, 'POST /commands/screenshots/upload', session, idempotencyKey, { requestId, sha256 }, run)
 
-/**
- * Handles a repeated upload: compares its bytes with those of the first upload and stores
- * nothing.
- */
+/** Compares the bytes of a repeated upload with those of the first one, and stores nothing. */
 async function repeat(core: Core, header: ScreenshotUpload, command: Command, image: ReturnType<typeof inspect>) {
   for await (const _ of image.chunks);
   const { sha256 } = image.end()
-  const { result } = await once(core, header, command.sessionId, sha256, async () => {
+  const { content } = await once(core, header, command, sha256, async () => {
     const earlier = earlierResult(command, header.idempotencyKey, sha256)
     if (!earlier) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
     return earlier
   })
-  return { content: result, replayed: true }
+  return { content, replayed: true }
 }
 
-/**
- * Deletes the file of an upload, unless it became the screenshot of the command. If the deletion
- * fails, the cleanup job retries it.
- */
-async function discard(core: Core, commandId: string, fileId: string) {
-  try {
-    await deleteUpload(core, commandId, fileId)
-  } catch (error) {
-    const reason = (error as Error).name
-    core.logger.warn({ reason }, 'deleting an unused upload failed; the cleanup will retry')
-  }
-}
+/** Deletes the file of an upload, unless it became the screenshot of the command. */
+const discard = (core: Core, commandId: string, fileId: string) =>
+  deleteUpload(core, commandId, fileId).catch(
+    logFailure(core.logger, 'deleting an unused upload failed; the cleanup will retry'),
+  )
 
 async function deleteUpload(core: Core, commandId: string, fileId: string) {
   const store = commandStoreOf(core)
@@ -161,10 +140,9 @@ async function deleteUpload(core: Core, commandId: string, fileId: string) {
 }
 
 /**
- * Returns the chunks of an upload, and checks its type and length while they are read. `end`
- * returns the hash and the length. Errors: `PayloadTooLarge`; `ValidationFailed` with the rule
- * `contentType` if the first bytes do not match the type, or `contentLength` if the length differs
- * from the announced one.
+ * Checks the type and length of an upload while its chunks are read. `end` returns the hash and the length.
+ * Errors: `PayloadTooLarge`; `ValidationFailed` with the rule `contentType` if the first bytes do not match
+ * the type, or `contentLength` if the length differs from the announced one.
  */
 function inspect(
   { contentType, byteLength: announced }: ScreenshotUpload,
@@ -198,25 +176,16 @@ function inspect(
 }
 
 const cleanupEveryMs = 60_000
-/**
- * Age in milliseconds at which an unfinished upload is deleted. No upload takes so long, so its
- * process must have died.
- */
+/** No upload takes so long, so the process of an unfinished one must have died. */
 const uploadsDeadAfterMs = 600_000
 const batch = 100
 
-export const commandJobs = (core: Core) => [
-  createJob({
-    name: 'clean up commands',
-    everyMs: cleanupEveryMs,
-    run: () => cleanUpCommands(core),
-    logger: core.logger,
-  }),
-]
+export const commandJobs = (core: Core) =>
+  createJobs(core, { 'clean up commands': [cleanupEveryMs, () => cleanUpCommands(core)] })
 
 /**
- * Sets the state `expired` on commands whose time limit has passed, deletes abandoned uploads,
- * and deletes commands after their retention time. Several processes may run it at the same time.
+ * Expires commands whose time limit has passed, deletes abandoned uploads, and deletes commands after
+ * their retention time. Several processes may run it at the same time.
  */
 export async function cleanUpCommands(core: Core) {
   const store = commandStoreOf(core)

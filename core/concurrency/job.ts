@@ -90,6 +90,12 @@ export function createJob(options: {
   }
 }
 
+/** Creates jobs by their names. */
+export const createJobs = (
+  { logger }: { logger: Logger },
+  jobs: Record<string, [everyMs: number, run: () => Promise<unknown>]>,
+) => Object.entries(jobs).map(([name, [everyMs, run]]) => createJob({ name, everyMs, run, logger }))
+
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Returns the first line of our own code in the stack of an error, such as `core/log/event-log.ts:12`. */

@@ -4,9 +4,9 @@ import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { field, oneOf, validate } from '../rules.ts'
-import type { ConsentDecision, Session, StoredConsent, Visitor, VisitorCredentials } from '../sessions/model.ts'
+import type { ConsentDecision, Session, StoredConsent, Visitor, VisitorOperation } from '../sessions/model.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'
-import { directoryOf, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { directoryOf, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
 
@@ -22,38 +22,27 @@ export async function recordConsent(
     policyVersion,
     decision,
     idempotencyKey,
-  }: {
-    credentials: VisitorCredentials
-    policyVersion: string
-    decision: ConsentDecision['decision']
-    idempotencyKey: string
-  },
+  }: VisitorOperation & Pick<ConsentDecision, 'policyVersion' | 'decision'>,
 ): Promise<Repeatable<ConsentDecision>> {
   const { session } = await visitorAccessOf(core).authorize(credentials)
   const { sessionId, publicSiteKey } = session
   validate(field('/decision', decision, oneOf<ConsentDecision['decision']>('granted', 'denied')))
-  const { result, replayed } = await core.idempotency.once({
-    scope: ['POST /sessions/consent', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: { policyVersion, decision },
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    async run(operation, decidedAt): Promise<ConsentDecision> {
-      const policy = await presentPolicy(core, publicSiteKey, policyVersion)
-      const current = await visitorAccessOf(core).live(sessionId)
-      const decided = { decision, ...policy, decidedAt }
-      const others = await otherSessionIds(core, current)
-      return wakeupsOf(core).changing([sessionId, ...others], async () => {
-        if (!(await addConsent(core, sessionId, { ...decided, operation })))
-          await visitorAccessOf(core).rejectEnded(sessionId)
-        const all = await addConsentToOthers(core, current, { ...decided, operation })
-        // Sessions that began after the first read.
-        await wakeupsOf(core).stateChanged(...all.filter((id) => !others.includes(id)))
-        return decided
-      })
-    },
-  })
-  return { content: result, replayed }
+  async function record(operation: string, decidedAt: Date): Promise<ConsentDecision> {
+    const policy = await presentPolicy(core, publicSiteKey, policyVersion)
+    const current = await visitorAccessOf(core).live(sessionId)
+    const decided = { decision, ...policy, decidedAt }
+    const others = await otherSessionIds(core, current)
+    return wakeupsOf(core).changing([sessionId, ...others], async () => {
+      if (!(await addConsent(core, sessionId, { ...decided, operation })))
+        await visitorAccessOf(core).rejectEnded(sessionId)
+      const all = await addConsentToOthers(core, current, { ...decided, operation })
+      // Sessions that began after the first read.
+      await wakeupsOf(core).stateChanged(...all.filter((id) => !others.includes(id)))
+      return decided
+    })
+  }
+  const input = { policyVersion, decision }
+  return oncePerSession(core, 'POST /sessions/consent', session, idempotencyKey, input, record)
 }
 
 /**
@@ -76,9 +65,8 @@ export async function requireConsent(
 }
 
 /**
- * Gives a new session the visitor's latest decision. Call after the session was inserted and
- * before its credentials are returned. A decision that is recorded at the same time reaches the
- * session either here or in `record`.
+ * Gives a new session the visitor's latest decision, before its credentials are returned. A decision that
+ * is recorded at the same time reaches the session either here or in `recordConsent`.
  */
 export async function inheritConsent(core: Core, session: Session) {
   const latest = await storedConsentOf(core, session)
@@ -92,10 +80,8 @@ async function presentPolicy(core: Core, publicSiteKey: string, policyVersion: s
   return { policyUrl, policyVersion }
 }
 
-/** Returns the visitor's latest decision, which may be about an earlier version of the policy. */
-export function latestConsent({ consents }: Pick<Session, 'consents'>): ConsentDecision | undefined {
-  return consents?.at(-1)
-}
+/** The visitor's latest decision, which may be about an earlier version of the policy. */
+export const latestConsent = ({ consents }: Pick<Session, 'consents'>): ConsentDecision | undefined => consents?.at(-1)
 
 function hasConsented(session: Session, { consent }: Pick<Installation, 'consent'>) {
   if (!consent?.required) return true
@@ -106,26 +92,20 @@ function hasConsented(session: Session, { consent }: Pick<Installation, 'consent
 /** Maximum number of decisions kept per session. */
 const consentsMax = 20
 
-/**
- * Adds a decision to a session. Changes nothing if the session already has a decision of the same
- * operation. Returns false if the session is not active.
- */
+/** Changes nothing on a repeat of the operation. Returns false if the session is not active. */
 async function addConsent(core: Core, sessionId: string, consent: StoredConsent): Promise<boolean> {
   const active = { _id: sessionId, status: 'active' as const }
   const { matchedCount } = await core.db.sessions.updateOne({ ...active, ...unlessRecorded(consent) }, adding(consent))
   return matchedCount === 1 || (await core.db.sessions.findOne(active, { projection: { _id: 1 } })) !== null
 }
 
-/** Returns the ids of the other active sessions of the same visitor on the same installation. */
+/** The other active sessions of the same visitor on the same installation. */
 async function otherSessionIds(core: Core, session: Session): Promise<string[]> {
   const active = { ...othersOf(session), status: 'active' as const }
   return (await core.db.sessions.find(active, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
 }
 
-/**
- * Adds a decision to the other active sessions of the same visitor on the same installation.
- * Returns the ids of all these sessions, including those that already had the decision.
- */
+/** Returns the ids of the other sessions, including those that already had the decision. */
 async function addConsentToOthers(core: Core, session: Session, consent: StoredConsent): Promise<string[]> {
   const ids = await otherSessionIds(core, session)
   if (ids.length > 0)
@@ -137,9 +117,8 @@ async function addConsentToOthers(core: Core, session: Session, consent: StoredC
 }
 
 /**
- * Keeps the latest decision of a session that will be removed, because an earlier decision would
- * otherwise apply again. Adds it to the visitor's newest other session on the same installation,
- * except those in `removedIds`. Changes nothing if there is no such session.
+ * Keeps the latest decision of a session that will be removed, because an earlier decision would otherwise
+ * apply again. Adds it to the visitor's newest other session on the installation, except `removedIds`.
  */
 export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session, removedIds: string[]) {
   const latest = session.consents?.at(-1)
@@ -153,10 +132,9 @@ export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session
   if (heir) await core.db.sessions.updateOne({ _id: heir._id, ...unlessRecorded(latest) }, adding(latest))
 }
 
-/** Returns the latest decision in another session of the same visitor on the installation. */
+/** The latest decision in another session of the same visitor on the installation. */
 async function storedConsentOf(core: Core, session: Session): Promise<StoredConsent | undefined> {
-  // Erasures of the visitor that began before the session do not remove the session. So the
-  // session must not copy data that these erasures remove.
+  // Erasures that began before the session do not remove it, so it must not copy what they remove.
   const own = await core.db.sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })
   const kept = (own?.afterErasures ?? []).map((erasureId) => ({
     $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],
@@ -180,10 +158,7 @@ const adding = (consent: StoredConsent) => ({
 
 const unlessRecorded = ({ operation }: StoredConsent) => ({ 'consents.operation': { $ne: operation } })
 
-/**
- * Matches the other sessions of the same visitor on the same installation. These are the anonymous
- * sessions of the browser, or all sessions of the verified subject.
- */
+/** Matches the visitor's other sessions: the anonymous ones of the browser, or all of the verified subject. */
 function othersOf({ sessionId, publicSiteKey, visitorId, identity }: Session): Filter<SessionDocument> {
   return {
     ...(identity ? { 'identity.subjectId': identity.subjectId } : { visitorId, identity: { $exists: false } }),

@@ -10,10 +10,7 @@ import { repairPageContext } from './page-context.ts'
 /** A report may have been under way for this time in milliseconds when the panel was closed. */
 const underWayMs = 1_000
 
-/**
- * Authorizes a report. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
- * ConsentRequired.
- */
+/** Errors: those of VisitorAccess.authorize, RouteNotAdvertised, ConsentRequired. */
 export async function authorizeReport(
   core: Core,
   credentials: VisitorCredentials,
@@ -25,10 +22,7 @@ export async function authorizeReport(
   return visitor
 }
 
-/**
- * Returns the valid parts of the page if a new session may have it before the visitor has decided
- * on the consent policy. Otherwise `keepPage` stores it.
- */
+/** The page that a new session may have before the visitor has decided. Otherwise `keepPage` stores it. */
 export const pageAtStart = (
   core: Core,
   installation: Installation,
@@ -36,23 +30,15 @@ export const pageAtStart = (
 ): PageContext | undefined =>
   sent && !installation.consent?.required ? validPage(core, installation, sent) : undefined
 
-/**
- * Stores the valid parts of the visitor's page. Stores nothing if the installation has no page
- * context, or requires a consent that the visitor has not granted.
- */
+/** Stores nothing if the installation has no page context, or requires a consent that is not granted. */
 export async function keepPage(core: Core, sessionId: string, installation: Installation, sent: PageContext, at: Date) {
   const { consent } = installation
   const page = validPage(core, installation, sent)
-  if (page)
-    await sessionStoreOf(core).setPageContext(
-      sessionId,
-      page,
-      at,
-      consent?.required ? consent.policyVersion : undefined,
-    )
+  const policyVersion = consent?.required ? consent.policyVersion : undefined
+  if (page) await sessionStoreOf(core).setPageContext(sessionId, page, at, policyVersion)
 }
 
-/** Stores that the visitor closed the panel. Errors: those of `VisitorAccess.rejectEnded`. */
+/** Errors: those of `VisitorAccess.rejectEnded`. */
 export async function closePanel(core: Core, sessionId: string) {
   if (!(await sessionStoreOf(core).closePanel(sessionId, new Date(core.now()))))
     await visitorAccessOf(core).rejectEnded(sessionId)
@@ -61,7 +47,7 @@ export async function closePanel(core: Core, sessionId: string) {
 
 /**
  * Stores in the background that the panel is open, because the visitor sent a message, typed or
- * sees the chat. If the write fails, the next report repeats it.
+ * sees the chat. The next report repeats a failed write.
  */
 export function notePanelUse(core: Core, { sessionId, panelClosedAt }: Session, by: 'message' | 'report') {
   const before = new Date(by === 'message' ? core.now() : core.now() - underWayMs)

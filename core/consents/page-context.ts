@@ -8,9 +8,8 @@ const maxPixels = 100_000
 const droppedFirst = ['referrer', 'title', 'url'] as const
 
 /**
- * Keeps the valid parts of a page context. Removes query, fragment, user info and the referrer's
- * path. Never throws: the result is valid and has at most `maxBytes` of JSON. It is undefined if no
- * part is valid.
+ * Keeps the valid parts of a page context, with at most `maxBytes` of JSON. Removes query, fragment, user
+ * info and the referrer's path. Never throws. Undefined if no part is valid.
  */
 export function repairPageContext(sent: PageContext, maxBytes: number): PageContext | undefined {
   const url = pageUrl(sent.url)

@@ -25,10 +25,7 @@ export const assignmentEvents: StateEvents<'assignment'> = {
   },
 }
 
-/**
- * Assigns an agent. Changes nothing if the agent is already assigned. Errors: NotFound if the
- * conversation does not exist, ValidationFailed.
- */
+/** Changes nothing if the agent is already assigned. Errors: NotFound, ValidationFailed. */
 export async function assignAgent(
   core: Core,
   conversationId: string,
@@ -42,23 +39,24 @@ export async function assignAgent(
   return setAgent(core, conversation, agent, operator)
 }
 
-/** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
+/** Errors: NotFound. */
 export async function unassignAgent(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
   return setAgent(core, await findConversation(core, conversationId, scope), undefined)
 }
 
 const setAgent = (core: Core, conversation: Conversation, agent: Agent | undefined, operator?: string) =>
-  changeState(core, assignmentEvents, conversation, (current) =>
-    isSame(current?.agent, agent) && current?.operator === operator
-      ? undefined
-      : { agent, ...(operator !== undefined && { operator }), previous: current?.agent },
-  )
+  changeState(core, assignmentEvents, conversation, (current) => {
+    const previous = current?.agent
+    const isSame = previous?.displayName === agent?.displayName && previous?.avatarUrl === agent?.avatarUrl
+    if (isSame && current?.operator === operator) return undefined
+    return { agent, ...(operator !== undefined && { operator }), previous }
+  })
 
 /**
  * Closes a conversation. With `requestsRating`, asks its visitor for a rating, also if it is closed
- * already. The event is appended before the document is updated, because the order of events in the log
- * decides whether the conversation is closed. Errors: NotFound if the conversation does not exist,
- * RouteNotAdvertised if no installation of the conversation supports ratings.
+ * already. The event comes before the update of the document, because the order of events in the log
+ * decides whether the conversation is closed. Errors: NotFound, RouteNotAdvertised if no installation of
+ * the conversation supports ratings.
  */
 export async function closeConversation(
   core: Core,
@@ -75,10 +73,7 @@ export async function closeConversation(
   return findConversation(core, conversationId, scope)
 }
 
-/**
- * Reopens a conversation. Does nothing if it is open. Errors: NotFound if the conversation does
- * not exist.
- */
+/** Does nothing if the conversation is open. Errors: NotFound. */
 export async function reopenConversation(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
   const { status, closedSequence } = await findConversation(core, conversationId, scope)
   if (status === 'closed') {
@@ -91,8 +86,4 @@ export async function reopenConversation(core: Core, conversationId: string, sco
     await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
   }
   return findConversation(core, conversationId, scope)
-}
-
-function isSame(one: Agent | undefined, other: Agent | undefined) {
-  return one?.displayName === other?.displayName && one?.avatarUrl === other?.avatarUrl
 }

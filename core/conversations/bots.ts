@@ -45,15 +45,6 @@ interface BotSend {
   quickReplies: string[]
 }
 
-interface HumanRequest {
-  conversationId: string
-  clientOperationId: string
-  /** Absent if the visitor asks. */
-  bot?: Agent
-  /** What operators should know. Visitors never see it. */
-  summary?: string
-}
-
 /** Input of each message that grows, because its calls are compared by their texts. */
 const growingHash = 'growing'
 
@@ -79,10 +70,7 @@ export const botEvents: StateEvents<'bots'> = {
   },
 }
 
-/**
- * Sends a message of a bot. Errors: NotFound if the conversation does not exist, ValidationFailed,
- * IdempotencyConflict, BotStopped, ServiceUnavailable.
- */
+/** Errors: NotFound, ValidationFailed, IdempotencyConflict, BotStopped, ServiceUnavailable. */
 export async function sendAsBot(core: Core, { conversationId, ...input }: BotSend, scope: Scope): Promise<Appended> {
   const { clientOperationId, body, bot, quickReplies } = input
   await findConversation(core, conversationId, scope)
@@ -92,20 +80,9 @@ export async function sendAsBot(core: Core, { conversationId, ...input }: BotSen
     ...agentIssues(bot, '/bot'),
     ...quickReplyIssues('/quickReplies', quickReplies),
   )
-  const message = messageOf(bot, body)
-  const sent = await appendUnlessStopped(
-    core,
-    {
-      conversationId,
-      type: 'message.received',
-      operationKey: operationKeys.botMessage(clientOperationId),
-      inputHash: hashInput(input),
-      message: { ...message, ...(quickReplies.length > 0 && { quickReplies }) },
-    },
-    scope,
-  )
-  followMessage(core, sent)
-  return sent
+  const message = { ...messageOf(bot, body), ...(quickReplies.length > 0 && { quickReplies }) }
+  const inputHash = hashInput(input)
+  return sendUnlessStopped(core, { conversationId, clientOperationId, inputHash, message }, scope)
 }
 
 /**
@@ -125,24 +102,16 @@ export async function appendAsBot(
     ...(offset === 0 ? agentIssues(bot, '/bot') : []),
     ...quickReplyIssues('/quickReplies', quickReplies, done ? undefined : 0),
   )
-  const begin = async () => {
+  return appendGrowth(core, part, () => {
     const until = new Date(core.now() + core.config.ANSWER_PAUSE_SECONDS * 1000)
-    const sent = await appendUnlessStopped(
+    const growth = { state: 'growing' as const, length: [...text].length, until }
+    const message = messageOf(bot, text)
+    return sendUnlessStopped(
       core,
-      {
-        conversationId,
-        type: 'message.received',
-        operationKey: operationKeys.botMessage(clientOperationId),
-        inputHash: growingHash,
-        message: messageOf(bot, text),
-        growth: { state: 'growing', length: [...text].length, until },
-      },
+      { conversationId, clientOperationId, inputHash: growingHash, message, growth },
       scope,
     )
-    followMessage(core, sent)
-    return sent
-  }
-  return appendGrowth(core, part, begin)
+  })
 }
 
 const messageOf = (bot: Agent, body: string) => ({
@@ -153,22 +122,39 @@ const messageOf = (bot: Agent, body: string) => ({
   state: 'sent' as const,
 })
 
-/** Appends an event, unless bots are stopped. A repeat returns the first event in any case. */
-const appendUnlessStopped = (core: Core, draft: EventDraft & Operation, scope: Scope) =>
-  appendGuarded(core, draft, async () => {
-    const end = await logOf(core).endOf(draft.conversationId)
-    const conversation = await findConversation(core, draft.conversationId, scope)
+/** A repeat returns the first event, also if bots are stopped now. */
+async function sendUnlessStopped(
+  core: Core,
+  {
+    clientOperationId,
+    ...content
+  }: Omit<Operation, 'operationKey'> & Pick<EventDraft, 'message' | 'growth'> & { clientOperationId: string },
+  scope: Scope,
+) {
+  const { conversationId } = content
+  const operationKey = operationKeys.botMessage(clientOperationId)
+  const sent = await appendGuarded(core, { ...content, type: 'message.received', operationKey }, async () => {
+    const end = await logOf(core).endOf(conversationId)
+    const conversation = await findConversation(core, conversationId, scope)
     await announceState(core, botEvents, conversation)
     return { end, refusal: conversation.bots?.isStopped ? ErrorCode.BOT_STOPPED : undefined }
   })
+  followMessage(core, sent)
+  return sent
+}
 
 /**
- * Hands a conversation over to the operators and stops the bot. Returns false for duplicate
- * operations. Errors: those of `sendAsBot`.
+ * Hands a conversation over to the operators and stops the bot. Without `bot`, the visitor asks. Visitors
+ * never see the `summary`. Returns false for duplicate operations. Errors: those of `sendAsBot`.
  */
 export async function requestHuman(
   core: Core,
-  { conversationId, clientOperationId, bot, summary = '' }: HumanRequest,
+  {
+    conversationId,
+    clientOperationId,
+    bot,
+    summary = '',
+  }: { conversationId: string; clientOperationId: string; bot?: Agent; summary?: string },
   scope: Scope,
 ): Promise<boolean> {
   const { bots } = await findConversation(core, conversationId, scope)
@@ -181,7 +167,7 @@ export async function requestHuman(
   const inputHash = hashInput({ summary, bot })
   const operationKey = operationKeys.humanRequest(clientOperationId)
   if (await eventOfOperation(core, { conversationId, operationKey, inputHash })) {
-    // The first call may have written its event, and then failed before it put the conversation in the queue.
+    // The first call may have failed after its event, before it put the conversation in the queue.
     await announceState(core, botEvents, await findConversation(core, conversationId, scope))
     return false
   }
@@ -211,10 +197,7 @@ export async function requestHuman(
 /** Texts with which a visitor asks for a person. The widget has a button for the one of its language. */
 const requestTexts = new Set(Object.values(personRequests))
 
-/**
- * Hands the conversation over if this message of its visitor asks for a person and a bot has answered
- * before. A repeat changes nothing.
- */
+/** Hands the conversation over if this message of its visitor asks for a person, after an answer of a bot. */
 export async function handOverIfAsked(core: Core, { conversationId, sequence, message }: LogEvent) {
   if (!message || !requestTexts.has(message.body)) return
   const { messages } = await eventsOf(core).historyPage({ conversationId, before: sequence, limit: 20 })
@@ -226,13 +209,13 @@ export async function handOverIfAsked(core: Core, { conversationId, sequence, me
   })
 }
 
-/** Stops bots in a conversation. Errors: NotFound if the conversation does not exist. */
+/** Errors: NotFound. */
 export async function stopBots(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
   const conversation = await findConversation(core, conversationId, scope)
   return changeState(core, botEvents, conversation, (current) => (current?.isStopped ? undefined : { isStopped: true }))
 }
 
-/** Gives a conversation back to its bot. Errors: NotFound if the conversation does not exist. */
+/** Gives a conversation back to its bot. Errors: NotFound. */
 export async function resumeBots(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
   const conversation = await findConversation(core, conversationId, scope)
   return changeState(core, botEvents, conversation, (current) =>

@@ -29,10 +29,7 @@ const readsOf = perCore((core) => {
   }
 })
 
-/**
- * Returns a conversation of the caller's workspace. Without `workspaceId` the caller may access
- * every workspace. Errors: `NotFound` for an unknown conversation or one of another workspace.
- */
+/** Without `workspaceId`, the caller may access every workspace. Errors: `NotFound`. */
 export async function findConversation(
   core: Core,
   conversationId: string,
@@ -41,10 +38,7 @@ export async function findConversation(
   return inWorkspace(await readsOf(core).load(conversationId), workspaceId)
 }
 
-/**
- * Throws `NotFound` if the conversation does not exist in the workspace. Uses cached data that is
- * at most a second old.
- */
+/** Throws `NotFound` if the conversation does not exist in the workspace. The data may be a second old. */
 export async function requireConversation(core: Core, conversationId: string, workspaceId: string | undefined) {
   inWorkspace(await readsOf(core).facts.get(conversationId), workspaceId)
 }
@@ -54,16 +48,12 @@ export async function epochOf(core: Core, conversationId: string): Promise<strin
   return (await readsOf(core).facts.get(conversationId))?.epoch
 }
 
-/**
- * Returns one summary per conversation, in the same order. Contacts are included on request. Loads
- * visitors, latest messages and contacts with one query each.
- */
+/** Returns one summary per conversation, in the same order, with one query for each kind of content. */
 export async function summarizeConversations(
   core: Core,
   conversations: Conversation[],
   { contacts: withContacts = false } = {},
 ): Promise<ConversationSummary[]> {
-  const events = eventsOf(core)
   const places = conversations.flatMap(({ conversationId, lastSequence }) =>
     lastSequence === undefined ? [] : [{ conversationId, sequence: lastSequence }],
   )
@@ -71,13 +61,13 @@ export async function summarizeConversations(
   const ids = conversations.map(({ conversationId }) => conversationId)
   const [found, latest, contacts] = await Promise.all([
     sessionStoreOf(core).find(sessionIds),
-    events.at(places),
+    eventsOf(core).at(places),
     withContacts ? contactsOf(core, ids) : undefined,
   ])
   const sessionsById = byKey(found, ({ sessionId }) => sessionId)
   const latestById = byKey(latest, ({ conversationId }) => conversationId)
-  return conversations.map(({ conversationId, lastSessionId }) => {
-    const session = lastSessionId === undefined ? undefined : sessionsById.get(lastSessionId)
+  return conversations.map(({ conversationId, lastSessionId = '' }) => {
+    const session = sessionsById.get(lastSessionId)
     const lastMessage = latestById.get(conversationId)
     return {
       visitor: session && toVisitor(session),
@@ -87,11 +77,11 @@ export async function summarizeConversations(
   })
 }
 
-function toVisitor({ identity }: Pick<Session, 'identity'>): ConversationSummary['visitor'] {
-  if (!identity) return { identityState: 'anonymous' }
-  const { externalSubject, displayName } = identity
-  return { identityState: 'verified', externalSubject, displayName }
-}
+const toVisitor = ({ identity }: Session): ConversationSummary['visitor'] => ({
+  identityState: identity ? 'verified' : 'anonymous',
+  externalSubject: identity?.externalSubject,
+  displayName: identity?.displayName,
+})
 
 /**
  * Returns the installations of a conversation, undefined for deleted ones. A visitor may use several
@@ -102,10 +92,7 @@ export async function sitesOf(core: Core, conversationId: string): Promise<(Inst
   return Promise.all((await sessionStoreOf(core).sitesOf(conversationId)).map((key) => installations.get(key)))
 }
 
-/**
- * Returns whether an installation of the conversation has the capability. Also returns true if the
- * conversation has no installation.
- */
+/** Also returns true if the conversation has no installation. */
 export async function hasSiteCapability(
   core: Core,
   conversationId: string,

@@ -4,10 +4,7 @@ import { type EventType, endsSession, eventTypes, type LogEvent } from '../log-e
 import { field, integer, validate } from '../rules.ts'
 import { findConversation } from './conversation-access.ts'
 
-/**
- * Returns whether a caller with these scopes may read events of a type. Events of sessions and
- * commands are data of other methods, and need the scopes of those methods.
- */
+/** Events of sessions and commands are data of other methods, and need the scopes of those methods. */
 export function isReadable(type: EventType, scopes: ReadonlySet<string>): boolean {
   const [kind] = type.split('.')
   if (kind === 'navigation' || kind === 'screenshot') return scopes.has('commands:read')
@@ -20,9 +17,8 @@ const maxPage = 100
 const defaultPage = 50
 
 /**
- * Returns events in a range of a conversation, oldest first. Includes only the types that
- * operators see between the messages and that the caller may read. Errors: NotFound if the
- * conversation does not exist, ValidationFailed.
+ * Returns events in a range of a conversation, oldest first: those that operators see between the messages
+ * and that the caller may read. Errors: NotFound, ValidationFailed.
  */
 export async function listConversationEvents(
   core: Core,

@@ -15,10 +15,7 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
    * the removal (`core/privacy/removals.ts`), or true if an erasure removes the conversation.
    */
   erasing?: true | string
-  /**
-   * Start of the retention period. At the end of this period, the retention checks whether the
-   * conversation has a message.
-   */
+  /** Start of the period after which the retention checks whether the conversation has a message. */
   reviewAt?: Date
   /** Operators' notes, oldest first. Only `notesOf` reads them. */
   notes?: Note[]
@@ -30,7 +27,6 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
   postponedUntil?: Date
 }
 
-/** Options of a read of conversations. */
 export const withoutNotes = { projection: { notes: 0 } } as const
 
 /** Returns those of the conversations that exist and are not hidden, in any order. */
@@ -39,10 +35,7 @@ export async function findConversations(core: Core, conversationIds: string[]): 
   return (await found.toArray()).map((document) => conversationOf(core, document))
 }
 
-/**
- * Inserts a conversation. Returns false and changes nothing if it exists. The epoch is stored
- * without the id of the history. Each read adds this id.
- */
+/** Returns false if it exists. The epoch is stored without the id of the history, which each read adds. */
 export async function insertConversation({ db }: Core, { conversationId, ...rest }: Conversation): Promise<boolean> {
   const { upsertedCount } = await db.conversations.updateOne(
     { _id: conversationId },
@@ -52,10 +45,7 @@ export async function insertConversation({ db }: Core, { conversationId, ...rest
   return upsertedCount === 1
 }
 
-/**
- * Stores the session that has taken over the conversation from an earlier session. `sequence` is
- * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
- */
+/** See `ConversationDocument.lastSession`. */
 export async function setLastSession(
   { db }: Core,
   conversationId: string,
@@ -66,7 +56,7 @@ export async function setLastSession(
 
 export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } | { rating: StoredRating })
 
-/** Records that conversations were closed, reopened or rated. The log already has the events. */
+/** Records what the log has about conversations that were closed, reopened or rated. */
 export async function recordStatus({ db }: Core, changes: StatusChange[]) {
   await db.conversations.bulkWrite(
     changes.map(({ conversationId, ...change }) => {

@@ -18,13 +18,13 @@ import { eventsOf, toEvent } from '../log/event-store.ts'
 import { type GrowthState, type LogEvent, operationKeys } from '../log-event.ts'
 import { msUntil } from '../mongodb/leases.ts'
 import { field, messageBody, text, validate } from '../rules.ts'
-import type { VisitorCredentials } from '../sessions/model.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import type { VisitorOperation } from '../sessions/model.ts'
+import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 
 type GrowingEvent = LogEvent & Required<Pick<LogEvent, 'message' | 'growth'>>
 
-/** The next text of a message. `event` is the message as it was read. */
+/** `event` is the message as it was read. */
 interface GrowthStep {
   event: GrowingEvent
   next: GrowingEvent
@@ -133,8 +133,8 @@ async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appe
 }
 
 /**
- * Writes the next text of a message. Returns undefined if the stored message has changed since it was read, or if the
- * text is invalid after a remembered message, which the stored one may have passed.
+ * Returns undefined if the stored message has changed since it was read, or if the text is invalid after a
+ * remembered message, which the stored one may have passed.
  */
 async function write(
   core: Core,
@@ -143,8 +143,8 @@ async function write(
   isRemembered = false,
 ): Promise<Grown | undefined> {
   const next = nextOf(core, event, part)
-  const { MESSAGE_BODY_MAX_LENGTH: maxLength } = core.config
-  const issue = field('/text', next.message.body, part.done ? messageBody(maxLength) : text(0, maxLength))
+  const max = core.config.MESSAGE_BODY_MAX_LENGTH
+  const issue = field('/text', next.message.body, part.done ? messageBody(max) : text(0, max))
   if (issue && isRemembered) return undefined
   validate(issue)
   const { seen, writes } = growthOf(core)
@@ -172,7 +172,7 @@ function nextOf(core: Core, event: GrowingEvent, { text: gained, done, quickRepl
   }
 }
 
-/** Writes the next texts of different messages. Returns false for a message that has changed since it was read. */
+/** Returns false for a message that has changed since it was read. */
 async function writeSteps({ db }: Core, steps: GrowthStep[]): Promise<PromiseSettledResult<boolean>[]> {
   const { matchedCount } = await db.events.bulkWrite(
     steps.map(({ event, next: { message, growth } }) => ({
@@ -222,21 +222,20 @@ async function complete(core: Core, event: GrowingEvent) {
  */
 export async function stopAnswer(
   core: Core,
-  request: { credentials: VisitorCredentials; messageId: string; idempotencyKey: string },
+  { credentials, messageId, idempotencyKey }: VisitorOperation & { messageId: string },
 ): Promise<Stopped & { replayed: boolean }> {
-  const { credentials, messageId, idempotencyKey } = request
   const { session, installation } = await visitorAccessOf(core).authorize(credentials)
   requireCapability(installation, 'stopAnswer')
-  const { sessionId, conversationId } = session
-  const { result, replayed } = await core.idempotency.once({
-    scope: ['POST /messages/stop', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: { messageId },
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    run: () => stopIn(core, conversationId, messageId),
-  })
-  return { ...result, replayed }
+  const stop = () => stopIn(core, session.conversationId, messageId)
+  const { content, replayed } = await oncePerSession(
+    core,
+    'POST /messages/stop',
+    session,
+    idempotencyKey,
+    { messageId },
+    stop,
+  )
+  return { ...content, replayed }
 }
 
 async function stopIn(core: Core, conversationId: string, messageId: string): Promise<Stopped> {
@@ -268,11 +267,9 @@ export async function endOverdueGrowth(core: Core): Promise<number | undefined> 
   const at = new Date(core.now())
   const overdue = await findGrowing(core, { 'growth.until': { $lte: at } }, overdueBatch)
   await Promise.all(overdue.map((event) => end(core, event, 'interrupted', at)))
-  const marked = core.db.events.find(
-    { 'growth.until': { $exists: true } },
-    { hint: 'growing', projection: { growth: 1 } },
-  )
-  const [next] = await marked.sort({ 'growth.until': 1 }).limit(1).toArray()
+  const marked = { 'growth.until': { $exists: true } }
+  const options = { hint: 'growing', projection: { growth: 1 }, sort: { 'growth.until': 1 }, limit: 1 } as const
+  const [next] = await core.db.events.find(marked, options).toArray()
   return msUntil(next?.growth?.until, core.now)
 }
 
@@ -301,7 +298,7 @@ const lengthOf = (value: string) => [...value].length
 
 const placeOf = ({ conversationId, sequence }: LogEvent) => ({ conversationId, sequence })
 
-/** Returns the part that ends a message after its present text. */
+/** The part that ends a message after its present text. */
 const endOf = ({ growth }: GrowingEvent, part: GrowthPart): GrowthPart => ({ ...part, offset: growth.length, text: '' })
 
 const keyOf = ({ conversationId, clientOperationId }: GrowthPart) => `${conversationId} ${clientOperationId}`
@@ -314,7 +311,7 @@ const grownOf = ({ message: { messageId }, growth: { length, state } }: GrowingE
 })
 
 /**
- * Says what a part is for a message: its next text, its end, a repeat of accepted text, text for a message
+ * What a part is for a message: its next text, its end, a repeat of accepted text, text for a message
  * that has ended, another text than the accepted one, or text beyond the end.
  */
 function classify(

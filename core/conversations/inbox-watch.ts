@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type GrowingText, type GrownPart, isEntry, type LogEvent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
@@ -13,36 +14,26 @@ interface ConversationChange {
   conversation: Conversation
   events: LogEvent[]
 }
-
 interface InboxWatcher {
   /** Limits the watch to one workspace. Absent for all workspaces. */
   readonly workspaceId?: string
   changed(change: ConversationChange): void
-  /** Called when messages that grow have gained text, at most about nine times a second. */
+  /** Messages that grow have gained text, at most about nine times a second. */
   grew(parts: GrownPart[]): void
-  /** Called when a conversation may have a new note. */
+  /** A conversation may have a new note. */
   noted(conversationId: string): void
-  /** Called when conversations were erased or hidden for their removal. */
+  /** Conversations were erased or hidden for their removal. */
   removed(conversationIds: string[]): void
-  /**
-   * Called when the watcher starts to receive every change. Earlier changes may have been missed,
-   * so the watcher must read the list again.
-   */
+  /** From now on the watcher receives every change. It must read the list again. */
   ready(): void
 }
 
 const conversationsPerRead = 200
 const eventsPerRead = 2000
-/**
- * The first read of a conversation covers this number of events at the end of its log. Events from
- * before the start of the watch are not reported.
- */
+/** Events at the end of a log that the first read of a conversation covers. */
 const firstReadEvents = 50
 const maxRemembered = 50_000
-/**
- * Maximum time in milliseconds by which a conversation's document lags behind its log, including
- * clock differences.
- */
+/** Maximum time by which a conversation's document lags behind its log, including clock differences. */
 const lateMs = 2000
 const checkBackMs = 15_000
 const maxChecked = 500
@@ -67,6 +58,7 @@ export const inboxWatchOf = perCore((core) => {
 
   const isWatching = (watcher: InboxWatcher, workspaceId: string) =>
     watcher.workspaceId === undefined || watcher.workspaceId === workspaceId
+  const watchersOf = (workspaceId: string) => [...watchers].filter((watcher) => isWatching(watcher, workspaceId))
 
   function enqueue(conversationId: string, sequence: number) {
     if (sequence > (reported.get(conversationId) ?? 0))
@@ -82,7 +74,7 @@ export const inboxWatchOf = perCore((core) => {
       try {
         await read(targets)
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'inbox read failed; will retry')
+        logFailure(logger, 'inbox read failed; will retry')(error)
         for (const [id, sequence] of targets) enqueue(id, sequence)
         await delay(500)
       }
@@ -94,7 +86,7 @@ export const inboxWatchOf = perCore((core) => {
       core,
       targets.map(([conversationId]) => conversationId),
     )
-    const watched = found.filter(({ workspaceId }) => [...watchers].some((watcher) => isWatching(watcher, workspaceId)))
+    const watched = found.filter(({ workspaceId }) => watchersOf(workspaceId).length > 0)
     if (watched.length === 0) return
     const ends = new Map(targets)
     const ranges = watched.map(({ conversationId }) => ({
@@ -121,13 +113,10 @@ export const inboxWatchOf = perCore((core) => {
     if (newEvents.length === 0) return
     const change = { conversation: withEvents(conversation, newEvents), events: newEvents }
     recent.push({ change, at: now() })
-    for (const watcher of watchers) if (isWatching(watcher, conversation.workspaceId)) watcher.changed(change)
+    for (const watcher of watchersOf(conversation.workspaceId)) watcher.changed(change)
   }
 
-  /**
-   * Repeats recent reports for a new watcher, because it may read its list from documents that lag
-   * behind the log. Other watchers have had them.
-   */
+  /** For a new watcher, which may read its list from documents that lag behind the log. */
   function reportRecentAgain(watcher: InboxWatcher) {
     const from = now() - lateMs
     for (const { change, at } of recent)
@@ -154,7 +143,7 @@ export const inboxWatchOf = perCore((core) => {
   async function reportNoted(conversationIds: string[]) {
     const found = await findConversations(core, conversationIds)
     for (const { conversationId, workspaceId } of found)
-      for (const watcher of watchers) if (isWatching(watcher, workspaceId)) watcher.noted(conversationId)
+      for (const watcher of watchersOf(workspaceId)) watcher.noted(conversationId)
   }
 
   async function reportGrowth(texts: GrowingText[]) {
@@ -168,36 +157,33 @@ export const inboxWatchOf = perCore((core) => {
         told.set(messageId, { length, chars: text.length })
         return { conversationId, messageId, sequence, offset, text: text.slice(chars) }
       })
-      for (const watcher of watchers) if (workspaceId && isWatching(watcher, workspaceId)) watcher.grew(parts)
+      if (workspaceId) for (const watcher of watchersOf(workspaceId)) watcher.grew(parts)
     }
   }
 
+  const conversationsIn = (ids: string[]) => ids.filter((id) => id.startsWith('cnv_'))
+
   bus.on('growing', (texts) => {
     if (watchers.size === 0) return
-    reportGrowth(texts).catch((error: Error) =>
-      logger.warn({ reason: error.name }, 'growth not reported; the console reads the message with its next part'),
-    )
+    const failed = logFailure(logger, 'growth not reported; the console reads the message with its next part')
+    reportGrowth(texts).catch(failed)
   })
   bus.on('changed', (ids) => {
-    const conversationIds = ids.filter((id) => id.startsWith('cnv_'))
+    const conversationIds = conversationsIn(ids)
     if (watchers.size === 0 || conversationIds.length === 0) return
-    reportNoted(conversationIds).catch((error: Error) =>
-      logger.warn({ reason: error.name }, 'notes not reported; the console reads them with the next event'),
-    )
+    const failed = logFailure(logger, 'notes not reported; the console reads them with the next event')
+    reportNoted(conversationIds).catch(failed)
   })
   bus.on('removed', (workspaceId, ids) => {
-    const conversationIds = ids.filter((id) => id.startsWith('cnv_'))
+    const conversationIds = conversationsIn(ids)
     recent = recent.filter(({ change }) => !conversationIds.includes(change.conversation.conversationId))
-    if (conversationIds.length === 0) return
-    for (const watcher of watchers) if (isWatching(watcher, workspaceId)) watcher.removed(conversationIds)
+    if (conversationIds.length > 0) for (const watcher of watchersOf(workspaceId)) watcher.removed(conversationIds)
   })
   bus.on('appended', ({ conversationId, sequence }) => advanced(conversationId, sequence))
   bus.on('advanced', (conversationId, { sequence }) => advanced(conversationId, sequence))
   bus.on('gap', () => {
     for (const watcher of watchers) watcher.ready()
-    check().catch((error: Error) =>
-      logger.warn({ reason: error.name }, 'check for missed messages failed; will run again'),
-    )
+    check().catch(logFailure(logger, 'check for missed messages failed; will run again'))
   })
 
   return {
@@ -216,7 +202,7 @@ export const inboxWatchOf = perCore((core) => {
       return () => void watchers.delete(watcher)
     },
 
-    /** Reads messages whose wake-ups were lost and reports them. */
+    /** Reads and reports messages whose wake-ups were lost. */
     check,
   }
 })

@@ -1,6 +1,8 @@
 import type { Filter } from 'mongodb'
+import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
@@ -14,7 +16,6 @@ import {
   withoutNotes,
 } from './conversation-store.ts'
 import {
-  type Activity,
   type Assignee,
   botAuthorOf,
   type Conversation,
@@ -38,10 +39,7 @@ interface ListQuery {
 
 /** Age in milliseconds of the oldest messages that `reconcile` reads. */
 const reconcileMs = 10 * 60_000
-/**
- * Minimum interval in milliseconds between writes. Without it, each message of a busy conversation
- * would cause a write.
- */
+/** Without this pause, each message of a busy conversation would cause a write. */
 const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
@@ -56,10 +54,12 @@ const endIn =
     id: conversationId,
   })
 
-/**
- * Maintains the operators' list of conversations from the log. Messages that arrive during a write
- * are written together by the next write.
- */
+/** Latest activity of a conversation, for the inbox. */
+type Activity = Required<Pick<Conversation, 'conversationId' | 'lastMessageAt' | 'lastSequence' | 'queue'>> &
+  Pick<Conversation, 'botAuthor'> &
+  Pick<ConversationDocument, 'lastSession' | 'unseenAt'>
+
+/** Maintains the operators' list of conversations from the log. */
 export const inboxOf = perCore((core) => {
   let queued = new Map<string, Activity>()
 
@@ -92,7 +92,7 @@ export const inboxOf = perCore((core) => {
       try {
         await recordActivity(core, activities)
       } catch (error) {
-        core.logger.warn({ reason: (error as Error).name }, 'inbox update failed; reconciliation will repeat it')
+        logFailure(core.logger, 'inbox update failed; reconciliation will repeat it')(error)
       }
     },
     { paceMs },
@@ -107,23 +107,16 @@ export const inboxOf = perCore((core) => {
       else changes.push({ conversationId, queue: queuePlaceOf(event) })
     }
     await writing.run()
-    for (let start = 0; start < changes.length; start += 1000) {
-      await recordStatus(core, changes.slice(start, start + 1000))
-    }
+    for (const part of slicesOf(changes, 1000)) await recordStatus(core, part)
   }
 
-  // A gap can mean that the database was unavailable. Writes of the inbox may have failed then.
+  // A gap can mean that the database was unavailable, so that writes of the inbox have failed.
   core.bus.on('gap', () => {
-    reconcile().catch((error: Error) =>
-      core.logger.warn({ reason: error.name }, 'inbox reconciliation failed; will run again'),
-    )
+    reconcile().catch(logFailure(core.logger, 'inbox reconciliation failed; will run again'))
   })
 
   return {
-    /**
-     * Queues a message or a form for the inbox. Never waits or fails, because `reconcile` repairs missed
-     * messages.
-     */
+    /** Queues a message or a form. Never waits or fails, because `reconcile` repairs missed messages. */
     record(event: LogEvent) {
       note(event)
       void writing.run()
@@ -140,22 +133,17 @@ export async function recordActivity({ db }: Core, activities: Activity[]) {
   await db.conversations.bulkWrite(
     activities.map(({ conversationId, unseenAt, ...activity }) => ({
       updateOne: {
-        // `$max` makes the order of updates irrelevant, so the filter needs only the id. A
-        // filter with a condition would cost three times as much.
+        // `$max` makes the order of updates irrelevant. A filter with a condition would cost three times as much.
         filter: { _id: conversationId },
         update: { $max: activity, ...(unseenAt && { $min: { unseenAt } }) },
       },
     })),
-    // These fields are derived from the log and repaired after a fault, so the write does not
-    // wait for the journal.
+    // These fields are derived from the log and repaired after a fault, so the journal is not awaited.
     { ordered: false, writeConcern: { w: 1 } },
   )
 }
 
-/**
- * Returns conversations with a message, latest first; unanswered ones by waiting time, oldest
- * first. Errors: `ValidationFailed`.
- */
+/** Latest first; unanswered ones by waiting time, oldest first. Errors: `ValidationFailed`. */
 export async function listConversations(
   core: Core,
   { limit = defaultPage, pageToken, ...query }: ListQuery & { limit?: number; pageToken?: string },
@@ -196,10 +184,9 @@ async function readList(
       ...notErasing,
       $or: after && [{ [time]: { [later]: after.at } }, { [time]: after.at, _id: { [later]: after.id } }],
     },
-    { ...withoutNotes, hint },
+    { ...withoutNotes, hint, sort: { [time]: order, _id: order }, limit },
   )
-  const sorted = found.sort({ [time]: order, _id: order }).limit(limit)
-  return (await sorted.toArray()).map((document) => conversationOf(core, document))
+  return (await found.toArray()).map((document) => conversationOf(core, document))
 }
 
 /** Counts the open conversations of a workspace in the queues of an agent. */

@@ -1,5 +1,5 @@
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
@@ -17,7 +17,7 @@ import { endOverdueTyping, typingEndsOf } from './typing.ts'
 import { tellUnseenMessages } from './unseen-messages.ts'
 import { visitorPresenceOf } from './visitor-presence.ts'
 
-/** Interval in milliseconds at which a core looks for what it was not told to end. */
+/** Only for what this core was not told to end. */
 const sweepEveryMs = 60_000
 const reconcileEveryMs = 30_000
 const missedMessagesEveryMs = 3000
@@ -30,43 +30,17 @@ const countedMax = 1_000
 const waitingWithinMs = 12 * 3_600_000
 
 export function conversationJobs(core: Core) {
-  const { logger, metrics } = core
   // These follow the bus from the start.
   for (const partOf of [inboxOf, inboxWatchOf, typingEndsOf, growthOf]) partOf(core)
-  measureAtScrape(metrics.peopleWaiting, measureEveryMs, () => measureWaiting(core))
-  return [
-    createJob({
-      name: 'tell about unseen messages',
-      everyMs: unseenEveryMs,
-      run: () => tellUnseenMessages(core),
-      logger,
-    }),
-    createJob({
-      name: 'end of growing messages',
-      everyMs: sweepEveryMs,
-      run: () => endOverdueGrowth(core),
-      logger,
-    }),
-    createJob({ name: 'expire typing', everyMs: sweepEveryMs, run: () => endOverdueTyping(core), logger }),
-    createJob({
-      name: 'reconcile conversations',
-      everyMs: reconcileEveryMs,
-      run: () => reconcileConversations(core),
-      logger,
-    }),
-    createJob({
-      name: 'check for missed messages',
-      everyMs: missedMessagesEveryMs,
-      run: inboxWatchOf(core).check,
-      logger,
-    }),
-    createJob({
-      name: 'check of visitors’ presence',
-      everyMs: presenceEveryMs,
-      run: visitorPresenceOf(core).check,
-      logger,
-    }),
-  ]
+  measureAtScrape(core.metrics.peopleWaiting, measureEveryMs, () => measureWaiting(core))
+  return createJobs(core, {
+    'tell about unseen messages': [unseenEveryMs, () => tellUnseenMessages(core)],
+    'end of growing messages': [sweepEveryMs, () => endOverdueGrowth(core)],
+    'expire typing': [sweepEveryMs, () => endOverdueTyping(core)],
+    'reconcile conversations': [reconcileEveryMs, () => reconcileConversations(core)],
+    'check for missed messages': [missedMessagesEveryMs, inboxWatchOf(core).check],
+    'check of visitors’ presence': [presenceEveryMs, visitorPresenceOf(core).check],
+  })
 }
 
 /** Completes what dead processes began. */
@@ -90,9 +64,9 @@ async function measureWaiting(core: Core) {
     .sort({ 'queue.waitingSince': 1 })
     .limit(countedMax)
     .toArray()
-  const [oldest] = found
+  const oldest = found[0]?.queue?.waitingSince
   metrics.peopleWaiting.set(found.length)
-  metrics.longestWait.set(oldest === undefined ? 0 : (now() - oldest.queue!.waitingSince!.getTime()) / 1000)
+  metrics.longestWait.set(oldest === undefined ? 0 : (now() - oldest.getTime()) / 1000)
 }
 
 /** Resolves when every background write has ended. */

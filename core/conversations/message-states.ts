@@ -8,8 +8,9 @@ import type { WithId } from 'mongodb'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
-import type { EventDocument } from '../log/event-store.ts'
+import { type EventDocument, toEvent } from '../log/event-store.ts'
 import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
@@ -26,7 +27,7 @@ interface MessageStateChange {
   state: MessageState
   /** States of the message that this change may replace. */
   from: MessageState[]
-  /** True if the change also applies to earlier messages of agents. */
+  /** The change also applies to earlier messages of agents. */
   isReceipt: boolean
 }
 
@@ -35,15 +36,14 @@ const maxCounted = 10_000
 const maxWaiting = 10_000
 /** Maximum number of receipts that run at once. More of them would delay sends. */
 const receiptsMax = 8
-/** If an event is still unapplied at this age in milliseconds, its writer is treated as dead. */
+/** At this age in milliseconds of an unapplied event, its writer is treated as dead. */
 const abandonedMs = 10_000
 /** Bodies are large, and a change of states needs none. */
 const withoutBody = { 'message.body': 0 }
 
 /**
- * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`. One call
- * updates at most 100 messages, oldest first. Errors: NotFound if the conversation does not
- * exist, ValidationFailed, ServiceUnavailable.
+ * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`: at most 100 in one
+ * call, oldest first. Errors: NotFound, ValidationFailed, ServiceUnavailable.
  */
 export async function updateMessageStates(
   core: Core,
@@ -70,9 +70,9 @@ export async function updateMessageStates(
 const receiptsOf = perCore(() => createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY }))
 
 /**
- * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the
- * latest of these messages. Writes none if that message has already reached the state. Errors:
- * those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, ServiceUnavailable.
+ * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the latest
+ * of these messages, unless that message has reached the state. Errors: those of VisitorAccess.authorize,
+ * RouteNotAdvertised, ValidationFailed, ServiceUnavailable.
  */
 export async function recordReceipt(
   core: Core,
@@ -95,10 +95,7 @@ export async function recordReceipt(
 /** Messages that operators have read and that are not marked as sent yet. */
 export const sentMarksOf = perCore((core) => {
   let waiting = new Map<string, LogEvent>()
-  /**
-   * Events that `mark` has handled. It ignores them when they are reported again, because every
-   * open inbox reports them.
-   */
+  /** Events that `mark` has handled. Every open inbox reports them again. */
   const taken = new WeakSet<LogEvent>()
 
   const sending = createSingleFlight(
@@ -110,17 +107,13 @@ export const sentMarksOf = perCore((core) => {
         await change(core, messages, 'sent')
       } catch (error) {
         for (const message of messages) taken.delete(message)
-        const reason = (error as Error).name
-        core.logger.warn({ reason }, 'marking messages as sent failed; the next read will retry')
+        logFailure(core.logger, 'marking messages as sent failed; the next read will retry')(error)
       }
     },
   )
 
   return {
-    /**
-     * Marks the visitor's messages among these events as sent, because an operator has read them.
-     * Never waits or fails.
-     */
+    /** An operator has read these events, so the visitor's messages among them are sent. */
     mark(events: LogEvent[]) {
       for (const event of events) {
         if (event.type !== 'message.accepted' || stateOf(event) !== 'queued') continue
@@ -136,13 +129,13 @@ export const sentMarksOf = perCore((core) => {
 })
 
 /**
- * Applies the events that a dead process wrote but did not apply to their messages. Returns these
- * events, of which those of other kinds are left to the caller.
+ * Applies the events that a dead process wrote but did not apply to their messages. Returns them: those of
+ * other kinds are left to the caller.
  */
 export async function reconcileMessageStates(core: Core): Promise<LogEvent[]> {
   const until = new Date(core.now() - abandonedMs)
   const found = core.db.events.find({ unapplied: true, occurredAt: { $lte: until } }).limit(maxCounted)
-  const left = (await found.toArray()).map(({ _id, ...event }) => event)
+  const left = (await found.toArray()).map(toEvent)
   await applyStates(core, left.flatMap(changeOf))
   return left
 }
@@ -176,18 +169,16 @@ function changeOf(event: LogEvent): MessageStateChange[] {
 }
 
 /**
- * Sets each message to the state of its event and marks the event as applied. A message that is
- * already in a later state is not changed. For a receipt, also changes the agents' messages
- * before this message, newest first. Stops at a message that has already reached the state, and
- * after 100 messages.
+ * Sets each message to the state of its event, unless it is in a later one, and marks the event as
+ * applied. A receipt also changes the agents' messages before, newest first, up to one that has already
+ * reached the state, at most 100.
  */
 export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateChange[]) {
   if (changes.length === 0) return
   const sequences = await Promise.all(
     changes.map(async (change) => (change.isReceipt ? received(core, change) : [change.messageSequence])),
   )
-  // After an election, the driver retries only updates of a single document. So each message
-  // has its own update.
+  // After an election, the driver retries only updates of a single document.
   const updates = changes.flatMap(({ conversationId, state, from }, index) =>
     sequences[index]!.map((sequence) => ({
       updateOne: {
@@ -206,11 +197,7 @@ async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSeque
     .find(agentMessages(conversationId, messageSequence))
     .sort({ sequence: -1 })
     .limit(maxChanges)
-    .project<Pick<LogEvent, 'sequence' | 'currentState' | 'message'>>({
-      sequence: 1,
-      currentState: 1,
-      'message.state': 1,
-    })
+    .project<WithId<EventDocument>>({ sequence: 1, currentState: 1, 'message.state': 1 })
     .toArray()
   const reached = latest.findIndex((event) => !from.includes(stateOf(event)))
   return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)

@@ -1,7 +1,3 @@
-/**
- * Appends messages of visitors and agents to the log, and reads the history (contract, section 3).
- */
-
 import type { VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
@@ -17,13 +13,7 @@ import { eventsOf } from '../log/event-store.ts'
 import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, integer, issueIf, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
-import {
-  operationSessionOf,
-  type PageContext,
-  type Session,
-  type Visitor,
-  type VisitorCredentials,
-} from '../sessions/model.ts'
+import { operationSessionOf, type PageContext, type Session, type VisitorCredentials } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
@@ -59,10 +49,7 @@ export interface PageQuery {
   limit?: number
 }
 
-/**
- * A page of messages. This page and the events after `lastSequence` together have every message,
- * even during concurrent writes.
- */
+/** This page and the events after `lastSequence` together have every message, even during concurrent writes. */
 export interface MessagePage {
   messages: LogEvent[]
   hasMore: boolean
@@ -75,13 +62,12 @@ interface VisitorPage extends MessagePage {
   rating?: RatingState | undefined
 }
 
-/** Number of messages in a page of history if the request has no limit. */
 const historyPageDefault = 50
 const maxMarked = 50_000
 
 /**
- * Sends a visitor's message. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
- * ValidationFailed, ConsentRequired, IdempotencyConflict, ServiceUnavailable.
+ * Errors: those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, ConsentRequired,
+ * IdempotencyConflict, ServiceUnavailable.
  */
 export async function sendAsVisitor(
   core: Core,
@@ -125,14 +111,16 @@ export async function sendAsVisitor(
     } satisfies AllFields<Message>,
   })
   followMessage(core, sent)
-  if (!sent.replayed) observe(core, visitor, sent.event, input.pageContext)
+  if (!sent.replayed) {
+    notePanelUse(core, session, 'message')
+    // If the write of the page fails, the previous page stays stored until the next report.
+    if (input.pageContext)
+      keepPage(core, sessionId, installation, input.pageContext, sent.event.occurredAt).catch(() => {})
+  }
   return sent
 }
 
-/**
- * Ids of sessions in which this process has set `hasWritten`. Cached sessions may not have the
- * field yet.
- */
+/** Sessions in which this process has set `hasWritten`. Cached sessions may not have the field yet. */
 const markedOf = perCore(() => createLruCache<true>(maxMarked))
 
 /**
@@ -153,24 +141,7 @@ export function followMessage(core: Core, { event, replayed }: Appended) {
   if (!replayed) typingEndsOf(core).add(event)
 }
 
-/**
- * Stores in the background that the visitor uses the panel, and on which page. If the write of
- * the page fails, the previous page stays stored until the next report.
- */
-function observe(
-  core: Core,
-  { session, installation }: Visitor,
-  { occurredAt }: LogEvent,
-  page: PageContext | undefined,
-) {
-  notePanelUse(core, session, 'message')
-  if (page) keepPage(core, session.sessionId, installation, page, occurredAt).catch(() => {})
-}
-
-/**
- * Sends a message of an agent. Errors: NotFound if the conversation does not exist,
- * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
- */
+/** Errors: NotFound, ValidationFailed, IdempotencyConflict, ServiceUnavailable. */
 export async function sendAsAgent(
   core: Core,
   { conversationId, correlationId, sentBy, ...input }: AgentSend,
@@ -203,20 +174,14 @@ export async function sendAsAgent(
   return sent
 }
 
-/**
- * Returns the author of an agent's message: the named agent, or else the assigned agent. The
- * assigned agent is read from the store.
- */
+/** Returns the named agent, or else the assigned agent. */
 async function agentOf(core: Core, { conversationId, agent }: AgentSend, workspaceId: string | undefined) {
   if (!agent) return (await findConversation(core, conversationId, workspaceId)).assignment?.agent
   await requireConversation(core, conversationId, workspaceId)
   return agent
 }
 
-/**
- * Returns a page of the visitor's messages. Errors: those of VisitorAccess.authorize,
- * ValidationFailed.
- */
+/** Errors: those of VisitorAccess.authorize, ValidationFailed. */
 export async function listMessagesForVisitor(
   core: Core,
   credentials: VisitorCredentials,
@@ -227,10 +192,7 @@ export async function listMessagesForVisitor(
   return { ...page, rating: closed ? await ratingStateAt(core, conversationId, page.lastSequence) : undefined }
 }
 
-/**
- * Returns a page of a conversation's messages. Marks the visitor's messages as `sent`, unless
- * `peek` is true. Errors: NotFound if the conversation does not exist, ValidationFailed.
- */
+/** Marks the visitor's messages as `sent`, unless `peek` is true. Errors: NotFound, ValidationFailed. */
 export async function listMessages(
   core: Core,
   conversationId: string,

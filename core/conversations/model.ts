@@ -3,8 +3,8 @@ import type { Agent, Author, LogEvent, MessageState } from '../log-event.ts'
 import { field, line } from '../rules.ts'
 
 /**
- * Maximum age in milliseconds of a cached conversation's immutable fields. A wake-up drops them
- * within a second when the conversation is hidden, so the age only matters if a wake-up was lost.
+ * Maximum age of a cached conversation's immutable fields. A wake-up drops them within a second when the
+ * conversation is hidden, so the age only matters if a wake-up was lost.
  */
 export const conversationFactsMs = 60_000
 
@@ -57,7 +57,7 @@ export interface QueuePlace {
   waitingSince?: Date
 }
 
-/** Returns the queue place after a message, a closing or a reopening. */
+/** The place after a message, a closing or a reopening. */
 export function queuePlaceOf({ sequence, closed, waitingSince }: LogEvent): QueuePlace {
   return closed ? { sequence } : { sequence, open: true, ...(waitingSince && { waitingSince }) }
 }
@@ -75,7 +75,6 @@ export const maxCounted = 1000
 /** Fields of a conversation whose changes are events of its log. */
 export type AnnouncedField = 'assignment' | 'bots' | 'tags'
 
-/** State of a conversation whose changes are events of its log. */
 export interface Announced {
   /** Number of changes so far. */
   version: number
@@ -113,7 +112,7 @@ export const ratingOf = ({ sequence, data }: LogEvent): StoredRating => ({ seque
 
 export const isRating = ({ type }: LogEvent) => type === 'rating.given'
 
-/** Tags of a conversation. A conversation that never had a tag has no such object. */
+/** A conversation that never had a tag has no such object. */
 export interface Tags extends Announced {
   /** In the order in which they were added. */
   names: string[]
@@ -133,7 +132,7 @@ export const tagOf = (sent: string) =>
 
 export const tagIssue = (tag: string | undefined): FieldIssue | undefined => field('/tag', tag, line(1, 40))
 
-/** Returns the author of a message of a bot, with its sequence; undefined for any other event. */
+/** Undefined if the event is no message of a bot. */
 export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botAuthor'] {
   if (message?.author.kind !== 'bot') return undefined
   const { displayName = '', avatarUrl } = message.author
@@ -151,24 +150,8 @@ export interface Note {
   createdAt: Date
 }
 
-/** Latest activity of a conversation, for the inbox. */
-export interface Activity {
-  conversationId: string
-  lastMessageAt: Date
-  lastSequence: number
-  lastSession?: { sequence: number; sessionId: string }
-  /** Author of the last message of a bot. */
-  botAuthor?: { sequence: number; bot: Agent }
-  queue: QueuePlace
-  /** Time to look whether the visitor has seen the answers. An earlier time stays. */
-  unseenAt?: Date
-}
-
 export interface TypingTurn {
-  /**
-   * Key made of the conversation's id and the author. An author has at most one turn at a time in
-   * a conversation.
-   */
+  /** Made of the conversation's id and the author, who has at most one turn at a time. */
   _id: string
   turnId: string
   conversationId: string
@@ -180,10 +163,7 @@ export interface TypingTurn {
   ending?: true
 }
 
-/**
- * States in the order in which a message passes through them. `failed` is missing because only
- * browsers use it.
- */
+/** `failed` is missing because only browsers use it. */
 const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
 export const before = (state: MessageState) => order.slice(0, order.indexOf(state))
 
@@ -191,10 +171,7 @@ export function stateOf({ currentState, message }: Pick<LogEvent, 'currentState'
   return currentState ?? message?.state ?? 'queued'
 }
 
-/**
- * Whether a state event is a receipt for agents' messages. Only visitors' messages have an operation
- * id.
- */
+/** Whether a state event is a receipt for agents' messages. Only visitors' messages have an operation id. */
 export const isReceipt = ({ data }: LogEvent) => data?.clientOperationId === undefined
 
 export const isRedaction = ({ type }: LogEvent) => type === 'message.redacted'

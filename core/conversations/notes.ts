@@ -1,21 +1,15 @@
-import { notErasing } from '../mongodb/not-erasing.ts'
-/**
- * Notes that operators write for each other. They are part of the conversation's document and not of
- * its log, so no stream, replay or history of a visitor can contain them. They are removed together
- * with the document.
- */
-
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Agent } from '../log-event.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { agentIssues, field, messageBody, operationId, validate } from '../rules.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { findConversation } from './conversation-access.ts'
-import type { Note } from './model.ts'
+import type { Conversation, Note } from './model.ts'
 
 interface NewNote {
   conversationId: string
@@ -27,49 +21,47 @@ interface NewNote {
 const maxNotes = 100
 
 /**
- * Adds a note. Calls with the same operation id add one note. Errors: NotFound if the conversation
- * does not exist, ValidationFailed (also for a conversation with 100 notes), IdempotencyConflict.
+ * Notes are part of the conversation's document and not of its log, so no stream, replay or history of a
+ * visitor can contain them. Calls with the same operation id add one note. Errors: NotFound,
+ * ValidationFailed (also for a conversation with 100 notes), IdempotencyConflict.
  */
 export async function addNote(core: Core, note: NewNote, workspaceId: string | undefined): Promise<Note> {
-  await findConversation(core, note.conversationId, workspaceId)
+  const conversation = await findConversation(core, note.conversationId, workspaceId)
   validate(
     field('/clientOperationId', note.clientOperationId, operationId),
     field('/body', note.body, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)),
     ...agentIssues(note.agent),
   )
-  const stored = await writeNote(core, note, workspaceId)
+  const stored = await writeNote(core, note, conversation)
   if (!stored) throw invalid('/conversationId', 'maxItems')
   return stored
 }
 
-/**
- * Adds a note of a bot, unless the conversation has 100 notes. Calls with the same operation id add
- * one note. Errors: NotFound if the conversation does not exist, IdempotencyConflict.
- */
+/** Like `addNote`, but adds nothing if the conversation has 100 notes. */
 export async function addNoteOfBot(core: Core, note: NewNote, workspaceId: string | undefined) {
+  const conversation = await findConversation(core, note.conversationId, workspaceId)
   // The space keeps the id apart from the ids that operators choose.
-  await writeNote(core, { ...note, clientOperationId: `bot ${note.clientOperationId}` }, workspaceId)
+  await writeNote(core, { ...note, clientOperationId: `bot ${note.clientOperationId}` }, conversation)
 }
 
-/** Returns the notes, oldest first. Errors: NotFound if the conversation does not exist. */
+/** Oldest first. Errors: NotFound. */
 export async function listNotes(core: Core, conversationId: string, workspaceId: string | undefined): Promise<Note[]> {
   await findConversation(core, conversationId, workspaceId)
   return notesOf(core, conversationId)
 }
 
-/** Returns the notes of a conversation, oldest first. */
+/** Oldest first. */
 export async function notesOf({ db }: Core, conversationId: string): Promise<Note[]> {
   const found = await db.conversations.findOne({ _id: conversationId, ...notErasing }, { projection: { notes: 1 } })
   return found?.notes ?? []
 }
 
-/** Returns the stored note, or undefined if the conversation has no room for it. */
+/** Returns undefined if the conversation has no room for the note. */
 async function writeNote(
   core: Core,
   { conversationId, clientOperationId: operationId, body, agent: author }: NewNote,
-  scope: string | undefined,
+  { workspaceId }: Conversation,
 ) {
-  const { workspaceId } = await findConversation(core, conversationId, scope)
   const inputHash = hashInput({ text: body, agent: author })
   const note = { noteId: newId('note'), operationId, inputHash, author, body, createdAt: new Date(core.now()) }
   const { modifiedCount } = await core.db.conversations.updateOne(
@@ -84,7 +76,7 @@ async function writeNote(
   const stored = (await notesOf(core, conversationId)).find((each) => each.operationId === operationId)
   if (!stored) {
     // The conversation was removed meanwhile, or it has no room for another note.
-    await findConversation(core, conversationId, scope)
+    await findConversation(core, conversationId, workspaceId)
     return undefined
   }
   if (stored.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)

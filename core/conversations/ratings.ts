@@ -1,10 +1,3 @@
-import { eventsOf } from '../log/event-store.ts'
-/**
- * Ratings of closed conversations. The newest event about the rating since the closing determines
- * the state of the rating. So a rating is given at most once for each closing, also at several
- * cores.
- */
-
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import { requireConsent } from '../consents/consents.ts'
@@ -13,9 +6,10 @@ import { unavailable } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { type EventType, operationKeys, type Rating } from '../log-event.ts'
 import { field, integer, line, validate } from '../rules.ts'
-import { operationSessionOf, type VisitorCredentials } from '../sessions/model.ts'
+import { operationSessionOf, type VisitorOperation } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { recordStatus } from './conversation-store.ts'
@@ -25,10 +19,7 @@ import { type RatingState, ratingOf } from './model.ts'
 const states: Partial<Record<EventType, RatingState>> = { 'rating.requested': 'requested', 'rating.given': 'given' }
 const deciding: EventType[] = ['conversation.closed', 'rating.requested', 'rating.given']
 
-/**
- * Asks the visitor of a closed conversation for a rating, once for each closing. Does nothing if
- * the conversation was reopened meanwhile.
- */
+/** Asks the visitor once for each closing. Does nothing if the conversation was reopened meanwhile. */
 export async function requestRating(core: Core, conversationId: string) {
   for (let tries = 0; tries < maxTries; tries += 1) {
     const { end, closed, state } = await readRating(core, conversationId)
@@ -39,15 +30,15 @@ export async function requestRating(core: Core, conversationId: string) {
 }
 
 /**
- * Stores the visitor's rating. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
- * ValidationFailed, ConsentRequired, RatingNotRequested, RatingAlreadyGiven, IdempotencyConflict,
- * ServiceUnavailable.
+ * A rating is given at most once for each closing, also at several cores, because the newest event about
+ * the rating since the closing determines its state. Errors: those of VisitorAccess.authorize,
+ * RouteNotAdvertised, ValidationFailed, ConsentRequired, RatingNotRequested, RatingAlreadyGiven,
+ * IdempotencyConflict, ServiceUnavailable.
  */
 export async function giveRating(
   core: Core,
-  request: { credentials: VisitorCredentials; idempotencyKey: string } & Rating,
+  { credentials, idempotencyKey, score, comment }: VisitorOperation & Rating,
 ): Promise<Appended> {
-  const { credentials, idempotencyKey, score, comment } = request
   const visitor = await visitorAccessOf(core).authorize(credentials)
   const { session, installation } = visitor
   requireCapability(installation, 'rating')
@@ -72,7 +63,7 @@ export async function giveRating(
   return given
 }
 
-/** Returns the state of a closed conversation's rating after the event `through`. */
+/** The state of a closed conversation's rating after the event `through`. */
 export async function ratingStateAt(
   core: Core,
   conversationId: string,

@@ -20,12 +20,11 @@ export const deliveryWithdrawalOf = perCore((): ((redactions: LogEvent[]) => Pro
 
 /**
  * Removes the text of a message for all readers, and from what is sent to destinations. A caller may
- * withdraw the agents' messages that they sent, and any message with `anyAuthor`. Errors:
- * NotFound if the conversation or the message does not exist, PermissionDenied,
- * ServiceUnavailable.
+ * withdraw the agents' messages that they sent, and any message with `anyAuthor`. Errors: NotFound,
+ * PermissionDenied, ServiceUnavailable.
  *
- * First the event `message.redacted` is appended, then it is applied. Readers may see the appended event
- * or the removal of the text first. A repeated call completes what a dead process began.
+ * First the event `message.redacted` is appended, then it is applied. Readers may see either first. A
+ * repeated call completes what a dead process began.
  */
 export async function redactMessage(
   core: Core,
@@ -51,10 +50,7 @@ export async function redactMessage(
   return withoutText(found, event.occurredAt)
 }
 
-/**
- * Removes the texts of withdrawn messages from their events, the search and deliveries. Each step can be
- * repeated.
- */
+/** Each step can be repeated. */
 export async function applyRedactions(core: Core, redactions: LogEvent[]) {
   if (redactions.length > 0)
     await core.db.events.bulkWrite(

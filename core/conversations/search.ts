@@ -1,4 +1,4 @@
-import { byKey } from '../../platform/concurrency/batcher.ts'
+import { byKey, slicesOf } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { eventsOf } from '../log/event-store.ts'
@@ -49,7 +49,7 @@ const defaultPage = 20
 /** A term with fewer entries is rare: all its entries are read. */
 const rareEntries = 2000
 const conversationsAtOnce = 100
-/** Entries that the first step reads if every term is frequent. Each step reads four times as many as the step before. */
+/** Entries that the first step reads if every term is frequent. Each further step reads four times as many. */
 const firstStepEntries = 300
 const maxStepEntries = 4800
 /** Time in milliseconds after which a call reads no further entries. */
@@ -68,10 +68,8 @@ export async function searchTexts(
   const { workspaceId, kinds, query, from, to, limit = defaultPage, pageToken } = request
   validate(field('/query', query, text(1, maxQuery)), field('/limit', limit, integer(1, maxPage)))
   const terms = searchTermsOf(query)
-  if (terms.length === 0 || terms.length > maxWords) {
-    const rule = terms.length === 0 ? 'format' : 'maxItems'
-    throw invalid('/query', rule)
-  }
+  if (terms.length === 0) throw invalid('/query', 'format')
+  if (terms.length > maxWords) throw invalid('/query', 'maxItems')
   const list = `search ${workspaceId}`
   const after = readPageToken(list, pageToken)
   const began = performance.now()
@@ -94,9 +92,8 @@ export async function searchTexts(
 
 /**
  * Yields the matching entries in steps, newest first. `end` is the place up to which all entries
- * have been read. It is undefined in the last step. If a term is rare, one query reads all its
- * entries. Otherwise matches are frequent, and each step reads the next entries of the workspace
- * by time.
+ * have been read, undefined in the last step. If a term is rare, one query reads all its entries.
+ * Otherwise matches are frequent, and each step reads the next entries of the workspace by time.
  */
 async function* matchesOf(core: Core, query: EntryQuery): AsyncGenerator<{ found: FoundEntry[]; end?: SearchPlace }> {
   const store = searchEntriesOf(core)
@@ -119,7 +116,7 @@ async function* matchesOf(core: Core, query: EntryQuery): AsyncGenerator<{ found
   }
 }
 
-/** Yields those of the entries that the request asks for, with their conversations and texts. */
+/** Yields what the request asks for, with conversations and texts. */
 async function* resultsOf(
   core: Core,
   found: FoundEntry[],
@@ -127,13 +124,11 @@ async function* resultsOf(
   terms: SearchTerm[],
   textsAtOnce: number,
 ) {
-  for (let start = 0; start < found.length; start += conversationsAtOnce) {
-    const some = found.slice(start, start + conversationsAtOnce)
+  for (const some of slicesOf(found, conversationsAtOnce)) {
     const conversationIds = [...new Set(some.map(({ source }) => source.conversationId))]
     const conversations = byKey(await findConversations(core, conversationIds), (each) => each.conversationId)
     const wanted = some.filter(({ source }) => isWanted(conversations.get(source.conversationId), request))
-    for (let from = 0; from < wanted.length; from += textsAtOnce) {
-      const part = wanted.slice(from, from + textsAtOnce)
+    for (const part of slicesOf(wanted, textsAtOnce)) {
       const texts = await sourceTextsOf(core)(part.map(({ source }) => source))
       for (const [index, { source, place }] of part.entries()) {
         const current = texts[index]
@@ -147,10 +142,7 @@ async function* resultsOf(
   }
 }
 
-/**
- * Reads the current texts of sources, in their order. Returns undefined for a source that was removed or
- * is hidden.
- */
+/** Reads the current texts of sources, in their order. Undefined for one that was removed or is hidden. */
 export const sourceTextsOf = perCore((core) => {
   const { db } = core
   return async (sources: SearchSource[]): Promise<(SourceText | undefined)[]> => {
@@ -197,7 +189,7 @@ export const sourceTextsOf = perCore((core) => {
   }
 })
 
-/** Returns a filter that accepts each visitor of a conversation once. A visitor can have many sessions. */
+/** Accepts each visitor of a conversation once. A visitor can have many sessions. */
 function distinctVisitors() {
   const seen = new Set<string>()
   return ({ source, snippet }: SearchResult) => {

@@ -9,10 +9,9 @@ import type { Announced, AnnouncedField, Conversation } from './model.ts'
 type State<Field extends AnnouncedField> = NonNullable<Conversation[Field]>
 
 /**
- * A field of conversations with an event for each change.
- *
- * The document is updated before the event is appended. If a process dies between the two, the next
- * change first appends the missing event. So the log has each event once and in order.
+ * A field of conversations with an event for each change. The document is updated before the event is
+ * appended. If a process dies between the two, the next change first appends the missing event. So the log
+ * has each event once and in order.
  */
 export interface StateEvents<Field extends AnnouncedField> {
   field: Field
@@ -25,8 +24,8 @@ const reconcileBatch = 200
 
 /**
  * Changes the field of a conversation that was just read. `next` returns the new state, or undefined if
- * nothing changes. `activeAt` moves the conversation up in the operators' list. Errors: NotFound if the
- * conversation was removed meanwhile, and those of `next`.
+ * nothing changes. `activeAt` moves the conversation up in the operators' list. Errors: NotFound, and
+ * those of `next`.
  */
 export async function changeState<Field extends AnnouncedField>(
   core: Core,
@@ -56,7 +55,7 @@ export async function changeState<Field extends AnnouncedField>(
   }
 }
 
-/** Appends the event of the latest change of a conversation that was just read, if the log lacks it. */
+/** Appends the event of the latest change, if the log lacks it. The conversation was just read. */
 export async function announceState<Field extends AnnouncedField>(
   core: Core,
   { field, eventOf, applied }: StateEvents<Field>,
@@ -73,7 +72,7 @@ export async function announceState<Field extends AnnouncedField>(
   )
 }
 
-/** Appends events that are missing because the process that stored the change died. */
+/** Appends events that are missing because a process died. */
 export async function reconcileStates<Field extends AnnouncedField>(core: Core, events: StateEvents<Field>) {
   const found = core.db.conversations.find({ [`${events.field}.announced`]: false }, withoutNotes)
   for (const document of await found.limit(reconcileBatch).toArray())

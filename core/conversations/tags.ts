@@ -1,7 +1,3 @@
-/**
- * Tags of conversations. A call changes one tag, so operators who tag at the same time cannot undo each
- * other's changes.
- */
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { operationKeys } from '../log-event.ts'
@@ -26,19 +22,15 @@ export const tagEvents: StateEvents<'tags'> = {
 
 type Scope = string | undefined
 
-/**
- * Adds a tag. Does nothing if the conversation has it. Errors: NotFound if the conversation does not
- * exist, ValidationFailed, also if it has 10 tags.
- */
+/** Does nothing if the conversation has the tag. Errors: NotFound, ValidationFailed, also for an 11th tag. */
 export const addTag = (core: Core, conversationId: string, tag: string, scope: Scope): Promise<Conversation> =>
   changeTag(core, conversationId, tag, scope, true)
 
-/**
- * Removes a tag. Does nothing if the conversation does not have it. Errors: NotFound if the
- * conversation does not exist, ValidationFailed.
- */
+/** Does nothing if the conversation does not have the tag. Errors: NotFound, ValidationFailed. */
 export const removeTag = (core: Core, conversationId: string, tag: string, scope: Scope): Promise<Conversation> =>
   changeTag(core, conversationId, tag, scope, false)
+
+/** Changes one tag, so that operators who tag at the same time cannot undo each other's changes. */
 
 async function changeTag(core: Core, conversationId: string, sent: string, workspaceId: Scope, isAdded: boolean) {
   const conversation = await findConversation(core, conversationId, workspaceId)

@@ -1,42 +1,38 @@
 /**
- * Records who is typing. A turn is a document until it ends. The operation keys of its events are
- * derived from the turn. So any process can finish a turn, and no event is written twice. In the
- * log, a turn is one start, then its renewals, then one end. Each step first ensures that the event
- * of the previous step is written.
+ * A turn of typing is a document until it ends. The operation keys of its events are derived from it, so
+ * any process can finish a turn, and no event is written twice. In the log, a turn is one start, then its
+ * renewals, then one end. Each step first ensures that the event of the step before is written.
  */
 
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { authorizeReport, notePanelUse } from '../consents/observations.ts'
 import { type Core, perCore } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import { logFailure, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
-import { type Agent, type Author, type EventType, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
+import { type Agent, type Author, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { msUntil } from '../mongodb/leases.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { findConversation, hasSiteCapability } from './conversation-access.ts'
 import type { TypingTurn } from './model.ts'
 
 export type TypingState = 'started' | 'stopped'
 
-/** Number of turns in one query for expired turns. */
 const overdueBatch = 200
-/**
- * Minimum interval in milliseconds between two lookups by `typingEndsOf`. One lookup covers all authors
- * who sent a message since the previous lookup. Most of these authors
- * have no typing turn.
- */
+/** In further conversations, typing expires. */
+const maxTyped = 10_000
+/** Pause between two lookups after messages. Most authors have no typing turn. */
 const paceMs = 200
 
-/** Lifetime in milliseconds of a turn that is not renewed. */
+/** Lifetime of a turn that is not renewed. */
 const lastsMs = ({ config }: Core) => config.TYPING_SECONDS * 1000
 
-/**
- * Starts or stops the visitor's typing. Errors: those of Observations.authorize.
- */
+/** Errors: those of `authorizeReport`. */
 export async function setTypingOfVisitor(core: Core, credentials: VisitorCredentials, state: TypingState) {
   const { session } = await authorizeReport(core, credentials, 'typing')
   if (state === 'started') notePanelUse(core, session, 'report')
@@ -44,9 +40,8 @@ export async function setTypingOfVisitor(core: Core, credentials: VisitorCredent
 }
 
 /**
- * Starts or stops an agent's typing. The default is the assigned agent. Errors: NotFound if the
- * conversation does not exist, ValidationFailed; RouteNotAdvertised if no installation of the
- * conversation supports typing.
+ * The default agent is the assigned one. Errors: NotFound, ValidationFailed; RouteNotAdvertised if no
+ * installation of the conversation supports typing.
  */
 export async function setTypingOfAgent(
   core: Core,
@@ -60,10 +55,7 @@ export async function setTypingOfAgent(
   await set(core, conversationId, { kind: 'agent', ...named }, state)
 }
 
-/**
- * Starts or stops a bot's typing. Errors: those of `setTypingOfAgent`; BotStopped if bots are stopped in
- * the conversation.
- */
+/** Errors: those of `setTypingOfAgent`; BotStopped if bots are stopped in the conversation. */
 export async function setTypingOfBot(
   core: Core,
   { conversationId, state, bot }: { conversationId: string; state: TypingState; bot: Agent },
@@ -94,27 +86,34 @@ export const typingEndsOf = perCore((core) => {
         const over = turns.filter(({ _id, renewedAt }) => renewedAt <= times.get(_id)!)
         await Promise.all(over.map((turn) => end(core, turn)))
       } catch (error) {
-        const reason = (error as Error).name
-        core.logger.warn({ reason }, 'ending typing after a message failed; the typing will expire')
+        logFailure(core.logger, 'ending typing after a message failed; the typing will expire')(error)
       }
     },
     { paceMs },
   )
 
+  /** When somebody last typed in a conversation. A core that runs alone knows it, unless it has just started. */
+  const typedAt = createLruCache<number>(maxTyped)
+  const createdAt = core.now()
+
+  function mayType(conversationId: string) {
+    const since = wakeupsOf(core).isAlone() ? Math.max(createdAt, typedAt.get(conversationId) ?? 0) : core.now()
+    return core.now() - since <= lastsMs(core)
+  }
+
   /** Any process may end a turn, because the one that began it may die. */
-  function typed({ type }: { type?: EventType } = {}) {
-    if (type === 'typing.started') core.bus.emit('due', 'expire typing', lastsMs(core))
+  function typed({ type, conversationId = '' }: Partial<LogEvent> = {}) {
+    if (type !== 'typing.started') return
+    typedAt.set(conversationId, core.now())
+    core.bus.emit('due', 'expire typing', lastsMs(core))
   }
   core.bus.on('appended', typed)
   core.bus.on('advanced', (_conversationId, _end, event) => typed(event))
 
   return {
-    /**
-     * Ends the author's typing after a message. Never waits or fails, because typing that is not
-     * ended expires.
-     */
+    /** Never waits or fails, because typing that is not ended expires. */
     add({ conversationId, occurredAt, message }: LogEvent) {
-      if (!message) return
+      if (!message || !mayType(conversationId)) return
       ended.set(keyOf(conversationId, message.author), occurredAt)
       void ending.run()
     },
@@ -122,22 +121,18 @@ export const typingEndsOf = perCore((core) => {
   }
 })
 
-/**
- * Ends every typing turn that has expired, including turns that other processes began. Returns the
- * time in milliseconds until the next turn expires.
- */
+/** Also ends turns that other processes began. Returns the time until the next turn expires. */
 export async function endOverdueTyping(core: Core): Promise<number | undefined> {
   const { typing } = core.db
   const asOf = new Date(core.now())
   for (;;) {
-    const overdue = typing.find({ endsAt: { $lte: asOf } }).sort({ endsAt: 1 })
-    const turns = await overdue.limit(overdueBatch).toArray()
+    const turns = await typing.find({ endsAt: { $lte: asOf } }, { sort: { endsAt: 1 }, limit: overdueBatch }).toArray()
     const outcomes = await Promise.allSettled(turns.map((turn) => end(core, turn, asOf)))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
     if (turns.length === overdueBatch) continue
-    const next = typing.find({}, { projection: { endsAt: 1 } }).sort({ endsAt: 1 })
-    return msUntil((await next.limit(1).toArray())[0]?.endsAt, core.now)
+    const next = await typing.find({}, { projection: { endsAt: 1 }, sort: { endsAt: 1 }, limit: 1 }).toArray()
+    return msUntil(next[0]?.endsAt, core.now)
   }
 }
 
@@ -172,10 +167,7 @@ async function start(core: Core, conversationId: string, author: Author): Promis
   }
 }
 
-/**
- * Marks a turn as ending and finishes it, unless it has ended. With `asOf`, also leaves a turn that has
- * not expired at that time.
- */
+/** Finishes a turn, unless it has ended. With `asOf`, also leaves a turn that had not expired at that time. */
 async function end(core: Core, { _id, turnId }: TypingTurn, asOf?: Date) {
   const turn = await core.db.typing.findOneAndUpdate(
     { _id, turnId, $or: asOf && [{ ending: true }, { endsAt: { $lte: asOf } }] },
@@ -183,8 +175,7 @@ async function end(core: Core, { _id, turnId }: TypingTurn, asOf?: Date) {
     { returnDocument: 'after' },
   )
   if (!turn) return
-  // The process that began the turn may not have written the start yet, so the start is written
-  // before the end.
+  // The process that began the turn may not have written the start yet.
   await writeStart(core, turn)
   await write(core, turn, 'typing.stopped', 'stopped')
   await core.db.typing.deleteOne({ _id, turnId })
@@ -200,9 +191,6 @@ const writeStart = (core: Core, turn: TypingTurn) => write(core, turn, 'typing.s
 
 const findTurns = ({ db }: Core, keys: string[]) => db.typing.find({ _id: { $in: keys } }).toArray()
 
-/**
- * Returns the key of an author's turn. A conversation has one visitor, even across sessions. Agents
- * are distinguished by name.
- */
+/** A conversation has one visitor, even across sessions. Agents are distinguished by name. */
 const keyOf = (conversationId: string, { kind, displayName }: Author) =>
   `${conversationId} ${kind} ${displayName ?? ''}`

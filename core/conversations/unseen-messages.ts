@@ -43,10 +43,7 @@ export async function tellUnseenMessages(core: Core) {
   }
 }
 
-/**
- * Moves the time to look while it works, so that one core looks. A message that comes meanwhile moves
- * it back, and the time stays.
- */
+/** Moves the time to look while it works, so that one core looks. A new message moves it back. */
 async function look(core: Core, conversationId: string, lookAt: Date) {
   const until = new Date(core.now() + lookMs)
   if (!(await moveLook(core, conversationId, lookAt, until))) return
@@ -64,11 +61,10 @@ async function look(core: Core, conversationId: string, lookAt: Date) {
 
 async function readLatest(core: Core, conversationId: string) {
   const { sequence: end } = await readEnd(core, conversationId)
-  const events = eventsOf(core)
-  return { end, latest: await events.newestOf(deciding, { conversationId, through: end }, read) }
+  return { end, latest: await eventsOf(core).newestOf(deciding, { conversationId, through: end }, read) }
 }
 
-/** Queues the mail of unseen answers if there is a mail server, unless there is one for this message. */
+/** Does nothing without a mail server, or if there is a mail for this message. */
 async function queueMail({ config, db, bus, now }: Core, conversationId: string, messageId: string) {
   if (config.SMTP_URL === '') return
   const at = new Date(now())
@@ -79,7 +75,7 @@ async function queueMail({ config, db, bus, now }: Core, conversationId: string,
   bus.emit('due', 'mails of unseen answers', 0)
 }
 
-/** Returns the answers that were told as unseen and are still unseen, oldest first. */
+/** Returns the told answers that are still unseen, oldest first. */
 export async function stillUnseen(core: Core, conversationId: string): Promise<LogEvent[]> {
   const { latest } = await readLatest(core, conversationId)
   return toldIn(latest) === undefined ? [] : unseenIn(latest)
@@ -92,7 +88,7 @@ async function moveLook({ db }: Core, conversationId: string, from: Date, to: Da
   return modifiedCount === 1
 }
 
-/** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
+/** After how many milliseconds the websites of a conversation want to know; undefined for never. */
 async function waitOf(core: Core, conversationId: string) {
   const waits = (await sitesOf(core, conversationId)).flatMap((site) =>
     site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],
@@ -112,8 +108,8 @@ async function appendUnseen(core: Core, end: number, { conversationId, sequence,
 }
 
 /**
- * Returns the oldest message of an agent or a bot that the visitor has not seen. Returns undefined if
- * the visitor was not there since the last such message was told. `latest` has the newest events first.
+ * Returns the oldest unseen message of an agent or a bot; undefined if the visitor was not there since the
+ * last such message was told. `latest` has the newest events first.
  */
 export const firstUnseen = (latest: LogEvent[]): LogEvent | undefined =>
   toldIn(latest) === undefined ? unseenIn(latest)[0] : undefined

@@ -1,9 +1,6 @@
 import { perCore } from '../core.ts'
 
-/**
- * Whether a conversation's visitor sees the chat, is only connected, or has left (`Presence` in
- * messaging.proto).
- */
+/** Whether a visitor sees the chat, is only connected, or has left (`Presence` in messaging.proto). */
 export type Presence = 'here' | 'away' | 'gone'
 
 /** What changed for the visitors of one gateway since its last update. */
@@ -21,14 +18,11 @@ interface PresenceChange {
 
 /** Time in milliseconds after which a tab's report expires. Tabs repeat it every 2 s. */
 const hereMs = 4_000
-/**
- * Time in milliseconds after which a visitor without a stream is `gone`. During this time, tabs can
- * reconnect.
- */
+/** Time in which tabs can reconnect, before a visitor without a stream is `gone`. */
 const graceMs = 2_000
-/** If a gateway sends no update for this time in milliseconds, its streams do not count. */
+/** If a gateway sends no update for this time, its streams do not count. */
 const silentMs = 2_000
-/** If two checks are more than this many milliseconds apart, this process was busy or stopped. */
+/** If two checks are further apart, this process was busy or stopped. */
 const lateCheckMs = 1_000
 const maxTabs = 50
 /** Maximum number of streams, and of visitors. Further ones are not counted. */
@@ -40,11 +34,8 @@ interface VisitorState {
   workspaceId: string
   /** Number of open streams, without those of silent gateways. */
   streams: number
-  /** Time at which the last stream ended. */
   endedAt: number
-  /**
-   * Tabs that have reported that they show the chat, by id. `at` is the time of the last report.
-   */
+  /** Tabs that show the chat, by id. `at` is the time of the last report. */
   tabs: Map<string, { at: number; isLost: boolean }>
   shown: Presence
 }
@@ -65,11 +56,8 @@ export const visitorPresenceOf = perCore(({ now }) => {
   const areIds = (...ids: string[]) => ids.every(({ length }) => length <= maxIdLength)
 
   function visitorOf(conversationId: string, workspaceId: string) {
-    let visitor = visitors.get(conversationId)
-    if (!visitor) {
-      visitor = { workspaceId, streams: 0, endedAt: 0, tabs: new Map(), shown: 'gone' }
-      visitors.set(conversationId, visitor)
-    }
+    const visitor = visitors.get(conversationId) ?? newVisitor(workspaceId)
+    visitors.set(conversationId, visitor)
     pending.add(conversationId)
     return visitor
   }
@@ -171,9 +159,8 @@ export const visitorPresenceOf = perCore(({ now }) => {
     of: (conversationId: string) => visitors.get(conversationId)?.shown ?? 'gone',
 
     /**
-     * Calls `changed` at once with every visitor who is not `gone`. Then calls it with each change of
-     * presence, until the returned function is called. Without a `workspaceId`, covers all
-     * workspaces.
+     * Calls `changed` at once with every visitor who is not `gone`, then with each change of presence,
+     * until the returned function is called. Without a `workspaceId`, covers all workspaces.
      */
     watch(
       workspaceId: string | undefined,
@@ -197,7 +184,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
     async check() {
       const isLate = now() - checkedAt > lateCheckMs
       checkedAt = now()
-      // This process may not have read the updates that arrived while it was busy or stopped.
+      // Updates that arrived meanwhile may not have been read.
       if (isLate) return
       for (const listen of sources) listen()
       const changes: PresenceChange[] = []
@@ -205,4 +192,12 @@ export const visitorPresenceOf = perCore(({ now }) => {
       if (changes.length > 0) for (const watcher of watchers) watcher(changes)
     },
   }
+})
+
+const newVisitor = (workspaceId: string): VisitorState => ({
+  workspaceId,
+  streams: 0,
+  endedAt: 0,
+  tabs: new Map(),
+  shown: 'gone',
 })

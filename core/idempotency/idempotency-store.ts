@@ -9,10 +9,7 @@ export interface IdempotencyDocument {
   inputHash: string
   /** Ids of the session that sent the request and of the session in the result. */
   sessionIds?: string[]
-  /**
-   * Result of the operation, set when the operation is done. The response is created from this
-   * result. It never contains a credential.
-   */
+  /** Set when the operation is done. The response is created from it. It never contains a credential. */
   result?: unknown
   /** Token of the run that leases the key. Writes of other runs have no effect. */
   owner?: number
@@ -36,7 +33,7 @@ export function createIdempotencyStore({ idempotency }: { idempotency: Collectio
     updateEach(idempotency, updates),
   )
 
-  /** Inserts a record. If the key exists, returns the existing record. */
+  /** If the key exists, returns the existing record. */
   async function insert(key: string, record: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     for (;;) {
       if (await insertOnce({ _id: key, ...record })) return undefined
@@ -46,10 +43,7 @@ export function createIdempotencyStore({ idempotency }: { idempotency: Collectio
   }
 
   return {
-    /**
-     * Leases the key for a new operation, or takes it over from a dead run. Otherwise returns the
-     * earlier record.
-     */
+    /** Leases the key for a new operation or after a dead run. Otherwise returns the earlier record. */
     async acquire(
       key: string,
       lease: KeyLease,
@@ -92,7 +86,7 @@ export function createIdempotencyStore({ idempotency }: { idempotency: Collectio
       return insert(key, { ...lease, result, sessionIds: allSessionIds.size > 0 ? [...allSessionIds] : undefined })
     },
 
-    /** Removes the lease of the key after a failure without effects, if the lease is still held. */
+    /** Removes the lease after a failure without effects, if it is still held. */
     async release(key: string, { owner }: KeyLease) {
       await idempotency.deleteOne({ ...leases.held({ id: key, token: owner }), result: { $exists: false } })
     },

@@ -11,18 +11,24 @@ import {
   type Session,
   type SessionContent,
   storedTimes,
-  type VisitorCredentials,
+  type VisitorOperation,
 } from '../sessions/model.ts'
 import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
-import { verifyAssertion } from './identity-assertions.ts'
-import { consumeNonce } from './identity-store.ts'
+import { consumeNonce, verifyAssertion } from './identity-assertions.ts'
 import { latestSession, repeatReplacement, replaceSession } from './session-replacements.ts'
 import { reconcileSubject } from './subjects.ts'
+
+interface IdentityChange extends VisitorOperation {
+  /** The client's IP address, if the gateway knows it. */
+  clientAddress?: string
+  /** The renewal token of the present session. Only then an answer for this session has it too. */
+  renewalToken?: string
+}
 
 /**
  * Additional errors: RouteNotAdvertised, IdentityAssertionInvalid, IdentityAssertionExpired,
@@ -30,76 +36,53 @@ import { reconcileSubject } from './subjects.ts'
  */
 export async function identifyVisitor(
   core: Core,
-  {
-    credentials,
-    assertion,
-    clientAddress,
-    renewalToken,
-    idempotencyKey,
-  }: {
-    credentials: VisitorCredentials
-    assertion: string
-    /** The client's IP address, if the gateway knows it. */
-    clientAddress?: string
-    /** The renewal token of the present session. Only then an answer for this session has it too. */
-    renewalToken?: string
-    idempotencyKey: string
-  },
+  { credentials, assertion, clientAddress, renewalToken, idempotencyKey }: IdentityChange & { assertion: string },
 ): Promise<Repeatable<SessionContent>> {
   const { session, installation } = await visitorAccessOf(core).authorize(credentials, { closedToo: true })
   const { sessionId } = session
-  const { result, replayed } = await core.idempotency.once({
-    scope: ['POST /sessions/identify', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: { assertion },
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    run: (operation) => identifyOnce(core, sessionId, installation, { assertion, clientAddress }, operation),
-  })
-  return { content: await answerTo(core, sessionId, renewalToken, result), replayed }
+  const { content, replayed } = await oncePerSession(
+    core,
+    'POST /sessions/identify',
+    session,
+    idempotencyKey,
+    { assertion },
+    (operation) => identifyOnce(core, sessionId, installation, { assertion, clientAddress }, operation),
+  )
+  return { content: await answerTo(core, sessionId, renewalToken, content), replayed }
 }
 
 /** Additional errors: VisitorBanned. */
 export async function clearIdentity(
   core: Core,
-  {
-    credentials,
-    clientAddress,
-    renewalToken,
-    idempotencyKey,
-  }: {
-    credentials: VisitorCredentials
-    clientAddress?: string
-    renewalToken?: string
-    idempotencyKey: string
-  },
+  { credentials, clientAddress, renewalToken, idempotencyKey }: IdentityChange,
 ): Promise<Repeatable<SessionContent>> {
   const visitor = await visitorAccessOf(core).authorize(credentials, { closedToo: true })
   const { session, installation, grantIssuedAt, grantExpiresAt } = visitor
   const { sessionId } = session
-  const { result, replayed } = await core.idempotency.once({
-    scope: ['DELETE /sessions/identify', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: {},
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    async run(operation): Promise<Issued> {
-      const current = await latestSession(core, sessionId)
-      if (current.status === 'closed') return repeatReplacement(core, current, operation, installation)
-      await visitorAccessOf(core).live(sessionId)
-      const session = await followAddress(core, current, clientAddress)
-      if (session.identity) return replaceSession(core, session, undefined, operation, installation)
-      // The session keeps the grant that the request used.
-      const grant = {
-        issuedAt: grantIssuedAt.getTime() / 1000,
-        expiresAt: grantExpiresAt.getTime() / 1000,
-        renewableUntil: current.renewableUntil.getTime() / 1000,
-        generation: current.renewal.generation,
-      }
-      return sessionContentsOf(core).issue(current, grant, { state: 'continued' })
-    },
-  })
-  return { content: await answerTo(core, sessionId, renewalToken, result), replayed }
+  async function clear(operation: string): Promise<Issued> {
+    const current = await latestSession(core, sessionId)
+    if (current.status === 'closed') return repeatReplacement(core, current, operation, installation)
+    await visitorAccessOf(core).live(sessionId)
+    const session = await followAddress(core, current, clientAddress)
+    if (session.identity) return replaceSession(core, session, undefined, operation, installation)
+    // The session keeps the grant that the request used.
+    const grant = {
+      issuedAt: grantIssuedAt.getTime() / 1000,
+      expiresAt: grantExpiresAt.getTime() / 1000,
+      renewableUntil: current.renewableUntil.getTime() / 1000,
+      generation: current.renewal.generation,
+    }
+    return sessionContentsOf(core).issue(current, grant, { state: 'continued' })
+  }
+  const { content, replayed } = await oncePerSession(
+    core,
+    'DELETE /sessions/identify',
+    session,
+    idempotencyKey,
+    {},
+    clear,
+  )
+  return { content: await answerTo(core, sessionId, renewalToken, content), replayed }
 }
 
 async function identifyOnce(
@@ -113,8 +96,7 @@ async function identifyOnce(
   if (current.status === 'closed') return repeatReplacement(core, current, operation, installation)
   await visitorAccessOf(core).live(sessionId)
   if (current.identity?.operation === operation) return refresh(core, current, current.identity)
-  // Check the capability only now. The code above completes a repeat of an operation that
-  // succeeded before the capability was disabled.
+  // Only now, so that an operation that succeeded before the capability was disabled can be repeated.
   requireCapability(installation, 'identity')
   const session = await followAddress(core, current, clientAddress)
   const identity = await verifiedIdentity(core, session, installation, assertion, operation)
@@ -123,7 +105,7 @@ async function identifyOnce(
   return replaceSession(core, session, identity, operation, installation)
 }
 
-/** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
+/** Returns the identity of a valid and unused assertion. Changes nothing otherwise. */
 async function verifiedIdentity(
   core: Core,
   { workspaceId, connectionId, publicSiteKey }: Session,
@@ -134,6 +116,7 @@ async function verifiedIdentity(
   const { nonce, endsAt, ...claims } = await verifyAssertion(core, assertion, installation)
   const subjectId = await subjectIdOn(core, connectionId, claims.externalSubject)
   if (await isSubjectBanned(core, workspaceId, claims.externalSubject)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
+  // The margin covers clock differences between cores.
   const expiresAt = new Date(endsAt.getTime() + nonceMarginMs)
   if (!(await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, new Date(core.now())))) {
     throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_REPLAYED)
@@ -163,8 +146,4 @@ async function answerTo(core: Core, sessionId: string, renewalToken = '', issued
   return hasToken ? content : { ...content, renewalToken: '' }
 }
 
-/**
- * Additional time in milliseconds for which a nonce is kept after its assertion ends. It covers
- * clock differences between cores.
- */
 const nonceMarginMs = 60_000

@@ -1,13 +1,15 @@
+import { createHash } from 'node:crypto'
 import { compactVerify, errors } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { text } from '../rules.ts'
 import type { IdentityContextValue } from '../sessions/model.ts'
 import type { Installation } from '../workspaces/model.ts'
 
-/** Claims of a host's backend about a visitor. Their signature was verified. */
+/** Verified claims of a host's backend about a visitor. */
 interface VerifiedAssertion {
   /** The host's id of the user: 1 to 256 characters. */
   externalSubject: string
@@ -20,31 +22,26 @@ interface VerifiedAssertion {
   endsAt: Date
 }
 
-/**
- * A rule of assertions (contract, section 7, rule 11). `type` stands for the form and the header
- * `typ`, and `context` for `ctx` and `name`.
- */
+/** A rule of assertions (contract, section 7, rule 11). `type` is also the form, and `context` also `name`. */
 type AssertionRule = 'audience' | 'signature' | 'lifetime' | 'nonce' | 'subject' | 'type' | 'clock' | 'context'
 
 const type = 'service-visitor-identity+jwt'
 const algorithm = 'HS256'
-const maxKeyLength = 64
 /** Tolerated clock difference of hosts that sign identity assertions. */
 const clockSkewSeconds = 30
-/** Limits of the context in an identity assertion. */
 const contextMaxKeys = 10
 const contextMaxBytes = 1_024
 
 const subject = text(1, 256)
 const nonce = text(8, 128)
 const name = text(0, 128)
-const contextKey = text(1, maxKeyLength)
+const contextKey = text(1, 64)
 const contextText = text(0, Number.POSITIVE_INFINITY)
 
 /**
- * Returns the claims of an assertion for this installation (contract, «Identity assertion»). Does
- * not check whether the assertion was used before. Errors: `IdentityAssertionInvalid` with the
- * failed rules as `issues`, `IdentityAssertionExpired`.
+ * Returns the claims of an assertion for this installation (contract, «Identity assertion»), also if it was
+ * used before. Errors: `IdentityAssertionInvalid` with the failed rules as `issues`,
+ * `IdentityAssertionExpired`.
  */
 export async function verifyAssertion(
   core: Core,
@@ -64,7 +61,7 @@ export async function verifyAssertion(
     isTime(iat) && isTime(exp) && exp > iat && exp - iat <= core.config.IDENTITY_ASSERTION_LIFETIME_SECONDS
   const isName = displayName === undefined || isText(displayName, name)
   const failed: Record<AssertionRule, boolean> = {
-    // These two were checked above.
+    // `readSigned` has checked these two.
     type: false,
     signature: false,
     audience: aud !== installation.publicSiteKey,
@@ -103,8 +100,7 @@ async function readSigned(core: Core, assertion: string, { identitySecrets }: In
     if (protectedHeader.typ === type) return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
   } catch (error) {
     if (error instanceof errors.JOSEError) throw invalid(error instanceof errors.JWSInvalid ? 'type' : 'signature')
-    const isInvalidPayload = error instanceof SyntaxError || error instanceof TypeError
-    if (!isInvalidPayload) throw error
+    if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error
   }
   throw invalid('type')
 }
@@ -132,7 +128,7 @@ function isText(value: unknown, rule: (text: string) => string | undefined): val
   return typeof value === 'string' && rule(value) === undefined
 }
 
-/** Whether a value is a time in whole seconds since 1970. */
+/** Accepts whole seconds since 1970. */
 function isTime(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
@@ -141,4 +137,34 @@ function isFlatValue(value: unknown): value is IdentityContextValue {
   return typeof value === 'string'
     ? contextText(value) === undefined
     : typeof value === 'boolean' || Number.isFinite(value)
+}
+
+export interface NonceDocument {
+  _id: string
+  /** Operation that used the nonce. */
+  operation: string
+  expiresAt: Date
+}
+
+/**
+ * Marks a nonce as used by one operation, which may use it again after its process died. Returns false
+ * when another operation has used it. Of concurrent operations, exactly one succeeds.
+ */
+export async function consumeNonce(
+  { db }: Core,
+  {
+    publicSiteKey,
+    nonce,
+    operation,
+    expiresAt,
+  }: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
+  now: Date,
+): Promise<boolean> {
+  const _id = createHash('sha256')
+    .update(JSON.stringify([publicSiteKey, nonce]))
+    .digest('base64url')
+  if (await insertOnce(db.nonces, { _id, operation, expiresAt })) return true
+  // The record of an earlier use may have expired, but is not deleted yet.
+  const retakable = { _id, $or: [{ operation }, { expiresAt: { $lte: now } }] }
+  return (await db.nonces.updateOne(retakable, { $set: { operation, expiresAt } })).matchedCount === 1
 }

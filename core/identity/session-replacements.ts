@@ -6,13 +6,19 @@ import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
-import { firstGrantOf, type Identity, type Issued, newConversation, type Session } from '../sessions/model.ts'
+import {
+  firstGrantOf,
+  type Identity,
+  type Issued,
+  newConversation,
+  newSession,
+  type Session,
+} from '../sessions/model.ts'
 import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
 import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
-import { replacementOf } from './replacement-model.ts'
 import { decideConversation } from './subjects.ts'
 
 /**
@@ -27,18 +33,22 @@ export async function replaceSession(
   operation: string,
   installation: Installation,
 ): Promise<Issued> {
-  const planned = {
-    sessionId: core.plannedIds('ses', operation),
+  const pageContext = pageAtStart(core, installation, old.pageContext)
+  const sessionId = core.plannedIds('ses', operation)
+  const session = replacementOf(core, old, {
+    sessionId,
     conversationId: core.plannedIds('cnv', operation),
     identity,
-    pageContext: pageAtStart(core, installation, old.pageContext),
-  }
-  const session = replacementOf(old, planned, core.now(), lifetimesOf(core))
+    pageContext,
+  })
   if (!session.operationSessionId)
     await conversationRecordsOf(core).insertConversation(core, newConversation(session, core.now()))
   await sessionStoreOf(core).insertOnce(session)
-  await rejectBanned(core, session)
-  const { sessionId } = session
+  // Only now, because a ban that is set during the insert may not find the session.
+  if (await isSessionBanned(core, session)) {
+    await sessionStoreOf(core).end(sessionId, 'banned')
+    throw new ServiceError(ErrorCode.VISITOR_BANNED)
+  }
   const joined = old.identity ? undefined : identity
   if (joined) await appendIdentified(core, old)
   return wakeupsOf(core).changing([old.sessionId], async () => {
@@ -53,7 +63,7 @@ export async function replaceSession(
   })
 }
 
-/** Completes an operation whose first run died after it had closed the session. */
+/** For an operation whose first run died after it had closed the session. */
 export async function repeatReplacement(
   core: Core,
   old: Session,
@@ -65,7 +75,7 @@ export async function repeatReplacement(
   return issued
 }
 
-/** Reads a session from the store. Error: GrantInvalid if it does not exist. */
+/** Error: GrantInvalid if the session does not exist. */
 export async function latestSession(core: Core, sessionId: string): Promise<Session> {
   const [session] = await sessionStoreOf(core).find([sessionId])
   if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
@@ -83,9 +93,8 @@ async function complete(core: Core, old: Session, operation: string, installatio
       sessionId: session.sessionId,
     })
   }
-  // The replaced anonymous session now belongs to the verified visitor, so its consent decision
-  // applies to that visitor. After a logout another person may use the browser, and that person
-  // must decide anew.
+  // The replaced anonymous session now belongs to the verified visitor, with its consent decision. After a
+  // logout another person may use the browser, and must decide anew.
   if (session.identity) await inheritConsent(core, session)
   const isJoining = session.operationSessionId !== undefined
   if (isJoining && old.pageContext && old.pageContextAt && !session.pageContext)
@@ -94,10 +103,7 @@ async function complete(core: Core, old: Session, operation: string, installatio
   return sessionContentsOf(core).issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
 }
 
-/**
- * Announces the identification to the streams of an anonymous session before those streams get
- * the event that ends the session.
- */
+/** Comes on the streams of an anonymous session before the event that ends it. */
 async function appendIdentified(core: Core, { sessionId, conversationId }: Session) {
   const type = 'session.identified'
   const operationKey = operationKeys.session(sessionId, type)
@@ -105,11 +111,34 @@ async function appendIdentified(core: Core, { sessionId, conversationId }: Sessi
 }
 
 /**
- * Ends the new session if its visitor is banned. A ban that was set between the check and the
- * insert of the session did not end the session.
+ * Returns the session that replaces another one. If it belongs to another person, it keeps only the
+ * browser and the language of the old session.
  */
-async function rejectBanned(core: Core, session: Session) {
-  if (!(await isSessionBanned(core, session))) return
-  await sessionStoreOf(core).end(session.sessionId, 'banned')
-  throw new ServiceError(ErrorCode.VISITOR_BANNED)
+function replacementOf(
+  core: Core,
+  old: Session,
+  { pageContext, ...planned }: Pick<Session, 'sessionId' | 'conversationId' | 'identity' | 'pageContext'>,
+): Session {
+  const { workspaceId, connectionId, connectionVersion, publicSiteKey, origin, visitorId, clientInstanceId } = old
+  const { locale, network, pageContextAt, panelClosedAt } = old
+  const facts = {
+    ...planned,
+    workspaceId,
+    connectionId,
+    connectionVersion,
+    publicSiteKey,
+    origin,
+    visitorId,
+    clientInstanceId,
+    network,
+    locale,
+    provisionalFor: planned.identity && old.sessionId,
+    // An anonymous session is always replaced by a verified one, which belongs to the same person.
+    ...(old.identity === undefined && {
+      operationSessionId: old.sessionId,
+      ...(pageContext && pageContextAt && { pageContext, pageContextAt }),
+      ...(panelClosedAt && { panelClosedAt }),
+    }),
+  }
+  return newSession(facts, core.now(), lifetimesOf(core))
 }

@@ -1,35 +1,43 @@
 import type { Core } from '../core.ts'
 import { eventsOf } from '../log/event-store.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Session } from '../sessions/model.ts'
-import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
-import { findSubject, setSubjectConversation } from './identity-store.ts'
+import { conversationRecordsOf, openErasures, sessionStoreOf } from '../sessions/session-store.ts'
+
+/** A verified visitor on a connection. */
+interface Subject {
+  /** Keyed hash of the connection and the host's user id. */
+  subjectId: string
+  workspaceId: string
+  connectionId: string
+  /** The conversation that the visitor's sessions continue. */
+  conversationId: string
+}
+
+export type SubjectDocument = Omit<Subject, 'subjectId'> & {
+  _id: string
+  /** The visitor's erasures that were unfinished when the visitor got this conversation. */
+  afterErasures?: string[]
+}
 
 /**
- * Decides which conversation `session` continues after it has replaced `predecessor`. Returns the
- * updated session. An anonymous conversation with a message becomes the verified visitor's
- * conversation. Otherwise the session gets the verified visitor's open conversation, if there is
- * one. A repeated call returns the first decision.
+ * Decides which conversation `session` continues after it has replaced `predecessor`: an anonymous
+ * conversation with a message, or else the verified visitor's open conversation, if there is one. Returns
+ * the updated session. A repeated call returns the first decision.
  */
 export async function decideConversation(core: Core, session: Session, predecessor: Session): Promise<Session> {
   const { sessionId, identity, provisionalFor } = session
   if (!identity || provisionalFor === undefined) return session
-  // True if the predecessor was anonymous. In this case, the write that closed the predecessor
-  // set the same identity.
+  // True if the predecessor was anonymous: the write that closed it set the same identity.
   const isJoined = predecessor.identity?.operation === identity.operation
   const own = isJoined ? predecessor.conversationId : session.conversationId
   const replaces = isJoined && (predecessor.hasWritten || (await eventsOf(core).firstMessage(own)) !== undefined)
-  await sessionStoreOf(core).setConversation(
-    sessionId,
-    await choose(core, session, identity.subjectId, own, { replaces }),
-  )
+  await sessionStoreOf(core).setConversation(sessionId, await choose(core, session, identity.subjectId, own, replaces))
   const [updated = session] = await sessionStoreOf(core).find([sessionId])
   return updated
 }
 
-/**
- * Decides the conversations of sessions whose process died after it closed the predecessor.
- * Otherwise the visitor would lose the messages of those conversations.
- */
+/** Completes what a process left that died after it had closed the predecessor of a session. */
 export async function reconcileSubject(core: Core, subjectId: string) {
   for (const session of await sessionStoreOf(core).findProvisional(subjectId)) {
     const [predecessor] = await sessionStoreOf(core).find([session.provisionalFor!])
@@ -43,18 +51,41 @@ async function isOpen(core: Core, conversationId: string) {
 }
 
 /**
- * Sets the conversation that the verified visitor's next session continues. Keeps another open
- * conversation that the visitor already has, unless `replaces` is set. Returns the conversation
- * that the next session continues.
+ * Returns the conversation that the verified visitor's next session continues: another open one that the
+ * visitor already has, unless `replaces` is set, or else this one.
  */
-async function choose(core: Core, session: Session, subjectId: string, conversationId: string, { replaces = false }) {
+async function choose(core: Core, session: Session, subjectId: string, conversationId: string, replaces = false) {
   const { workspaceId, connectionId } = session
   for (;;) {
     const current = (await findSubject(core, subjectId))?.conversationId
     if (current !== undefined && (current === conversationId || (!replaces && (await isOpen(core, current)))))
       return current
-    if (await setSubjectConversation(core, { subjectId, workspaceId, connectionId, conversationId }, current)) {
+    if (await setConversation(core, { subjectId, workspaceId, connectionId, conversationId }, current))
       return conversationId
-    }
   }
+}
+
+/** Omits a conversation that an unfinished erasure removes. */
+async function findSubject(core: Core, subjectId: string): Promise<Subject | undefined> {
+  // Read the erasures before the conversation. A conversation that is set after an erasure
+  // began stores the id of that erasure.
+  const open = await openErasures(core, [subjectId])
+  const found = await core.db.subjects.findOne({ _id: subjectId })
+  if (!found) return undefined
+  const { _id, afterErasures = [], ...rest } = found
+  if (open.every((erasureId) => afterErasures.includes(erasureId))) return { subjectId: _id, ...rest }
+  await core.db.subjects.deleteOne({ _id, conversationId: rest.conversationId })
+  return findSubject(core, subjectId)
+}
+
+/** Returns false and changes nothing if another conversation than `from` is stored. */
+async function setConversation(core: Core, { subjectId: _id, ...rest }: Subject, from: string | undefined) {
+  const { subjects } = core.db
+  const stored = { ...rest, afterErasures: await openErasures(core, [_id]) }
+  if (from === undefined) return insertOnce(subjects, { _id, ...stored })
+  return (await subjects.updateOne({ _id, conversationId: from }, { $set: stored })).matchedCount === 1
+}
+
+export async function forgetConversation({ db }: Core, subjectId: string) {
+  await db.subjects.deleteOne({ _id: subjectId })
 }

@@ -253,7 +253,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
         newest === undefined
           ? null
           : await events.findOne(ofLog, { ...options, sort: { sequence: -1 }, skip: newest - 1 })
-      const inWindow = { ...ofLog, sequence: { $gte: edge?.sequence ?? 0 }, occurredAt: { $gte: since } }
+      const sequence = { $gte: edge?.sequence ?? 0 }
+      const inWindow = { conversationId, sequence, occurredAt: { $gte: since }, ...lasting }
       return (await events.findOne(inWindow, { ...options, sort: { sequence: 1 } }))?.sequence ?? 0
     },
 

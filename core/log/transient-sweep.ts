@@ -1,4 +1,4 @@
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { eventsOf } from './event-store.ts'
 
@@ -36,13 +36,12 @@ export async function sweepTransient(core: Core, batch = 1000): Promise<{ remove
   return { removed, more: seen === batch }
 }
 
-export const logJobs = (core: Core) => [
-  createJob({
-    name: 'sweep of transient events',
-    everyMs: sweepEveryMs,
-    async run() {
-      while ((await sweepTransient(core)).more);
-    },
-    logger: core.logger,
-  }),
-]
+export const logJobs = (core: Core) =>
+  createJobs(core, {
+    'sweep of transient events': [
+      sweepEveryMs,
+      async () => {
+        while ((await sweepTransient(core)).more);
+      },
+    ],
+  })

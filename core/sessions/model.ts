@@ -217,6 +217,12 @@ export interface VisitorCredentials {
   origin: string
 }
 
+/** An operation of a visitor that browsers may repeat. */
+export interface VisitorOperation {
+  credentials: VisitorCredentials
+  idempotencyKey: string
+}
+
 export interface Visitor {
   session: Session
   installation: Installation

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import { createJob, createRounds } from '../concurrency/job.ts'
+import { createJobs, createRounds } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
-import { ServiceError, unavailable } from '../errors.ts'
+import { logFailure, ServiceError, unavailable } from '../errors.ts'
 import { type EventLog, logOf } from '../log/event-log.ts'
 import { operationKeys, type SessionEndType } from '../log-event.ts'
 import type { StreamSession } from '../streams/model.ts'
@@ -53,11 +53,10 @@ export const sessionCheckOf = perCore((core) =>
 
 export function sessionJobs(core: Core) {
   const { checkSome, checkDue } = sessionCheckOf(core)
-  const { logger } = core
-  return [
-    createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: checkSome, logger }),
-    createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: checkDue, logger }),
-  ]
+  return createJobs(core, {
+    'check of sessions': [checkEveryMs, checkSome],
+    'expiry of sessions': [expiryEveryMs, checkDue],
+  })
 }
 
 /**
@@ -107,7 +106,7 @@ export function createSessionCheck({
         subscriptions.release(sessionId)
       }
     } catch (error) {
-      logger.warn({ reason: (error as Error).name }, 'read of session state failed; retrying within seconds')
+      logFailure(logger, 'read of session state failed; retrying within seconds')(error)
     }
   }
 
@@ -122,10 +121,10 @@ export function createSessionCheck({
       const { event } = await Promise.race([writing, timeout])
       subscriptions.endSession(sessionId, type, event)
     } catch (error) {
-      logger.warn(
-        { reason: (error as Error).name },
+      logFailure(
+        logger,
         'writing the end event of a session failed; ending the streams of the session on this core',
-      )
+      )(error)
       subscriptions.endSession(sessionId, type)
     } finally {
       written.abort()

@@ -1,8 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { isOriginAllowed } from '../../contract/origins.ts'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
+import type { Operation, Repeatable } from '../idempotency/idempotency.ts'
 import type { StreamSession } from '../streams/model.ts'
 import { announcedMaxAgeMs, createLiveCache, type LiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
@@ -170,3 +171,24 @@ export function createVisitorAccess({
 }
 
 export type VisitorAccess = ReturnType<typeof createVisitorAccess>
+
+/** Runs an operation of a session once. A repeat returns the first result. Errors: those of `Idempotency.once`. */
+export async function oncePerSession<R>(
+  { config, idempotency }: Core,
+  route: string,
+  { sessionId }: Pick<Session, 'sessionId'>,
+  key: string,
+  input: unknown,
+  run: Operation<R>['run'],
+): Promise<Repeatable<R>> {
+  const keptFor = config.IDEMPOTENCY_RETENTION_SECONDS
+  const { result, replayed } = await idempotency.once({
+    scope: [route, sessionId],
+    sessionId,
+    key,
+    input,
+    keptFor,
+    run,
+  })
+  return { content: result, replayed }
+}

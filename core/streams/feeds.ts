@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
-import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { createBatchLoader, slicesOf } from '../../platform/concurrency/batcher.ts'
 import { createRounds } from '../concurrency/job.ts'
+import { logFailure } from '../errors.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
@@ -85,7 +86,7 @@ export function createFeeds<M>({
         failures = 0
       } catch (error) {
         failures += 1
-        logger.warn({ reason: (error as Error).name }, 'read of event logs failed; retrying')
+        logFailure(logger, 'read of event logs failed; retrying')(error)
         for (const [id, target] of targets) note(id, target)
         await delay(backoffMs(failures, READ_PAUSES))
       }
@@ -153,8 +154,7 @@ export function createFeeds<M>({
 
     /** Compares all followed logs with their ends in the store and reads missed events. */
     async check() {
-      const ids = [...feeds.keys()]
-      for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
+      for (const ids of slicesOf([...feeds.keys()], 1000)) await checkEnds(ids)
     },
 
     /** Like `check`, but for one part of the followed logs. `checkSteps` calls check all of them. */

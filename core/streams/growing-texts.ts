@@ -2,6 +2,7 @@ import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { eventsOf } from '../log/event-store.ts'
 import type { GrowingText, GrownPart, LogEvent } from '../log-event.ts'
 
@@ -93,9 +94,7 @@ export const growingTextsOf = perCore((core) => {
     const length = offset + [...text].length
     if (ended.has(messageId) || (growing && growing.length >= length)) return
     if (growing?.length === offset) return changeTo({ ...growing, text: growing.text + text, length })
-    readAgain(part).catch((error: Error) =>
-      logger.warn({ reason: error.name }, 'read of a growing message failed; its next part will repeat it'),
-    )
+    readAgain(part).catch(logFailure(logger, 'read of a growing message failed; its next part will repeat it'))
   }
 
   bus.on('appended', follow)

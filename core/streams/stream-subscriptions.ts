@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { storedEpochOf } from '../ids.ts'
 import { type EventStore, eventsOf } from '../log/event-store.ts'
 import { logHeadsOf } from '../log/log-heads.ts'
@@ -103,20 +104,11 @@ const dropOldEveryMs = 60_000
 /** After this number of characters a replay pauses until the reader continues it. */
 const maxReplayChars = 64 * 1024
 
-export const streamJobs = (core: Core) => [
-  createJob({
-    name: 'check for missed events',
-    everyMs: checkEveryMs,
-    run: streamSubscriptionsOf(core).checkSome,
-    logger: core.logger,
-  }),
-  createJob({
-    name: 'drop of old events',
-    everyMs: dropOldEveryMs,
-    run: async () => recentEventsOf(core).dropOld(),
-    logger: core.logger,
-  }),
-]
+export const streamJobs = (core: Core) =>
+  createJobs(core, {
+    'check for missed events': [checkEveryMs, streamSubscriptionsOf(core).checkSome],
+    'drop of old events': [dropOldEveryMs, async () => recentEventsOf(core).dropOld()],
+  })
 
 export const streamSubscriptionsOf = perCore((core) => {
   const { bus, metrics, logger, now } = core
@@ -367,7 +359,7 @@ export function createStreamSubscriptions({
     for (const streams of bySession.values()) for (const subscription of [...streams]) continueStream(subscription)
   })
   bus.on('gap', () => {
-    feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
+    feeds.check().catch(logFailure(logger, 'check of event logs failed; will retry'))
   })
 
   return {

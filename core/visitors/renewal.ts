@@ -12,11 +12,11 @@ import {
   type Session,
   type SessionContent,
   storedTimes,
-  type VisitorCredentials,
+  type VisitorOperation,
 } from '../sessions/model.ts'
 import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
-import { directoryOf, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { directoryOf, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { parseEventId } from '../streams/replay-window.ts'
 
 /**
@@ -34,46 +34,42 @@ export async function renewSession(
     lastSeenEventId,
     clientAddress,
     idempotencyKey,
-  }: {
-    credentials: VisitorCredentials
+  }: VisitorOperation & {
     sessionId: string
     renewalToken: string
     lastSeenEventId?: string
     /** The client's IP address, if the gateway knows it. */
     clientAddress?: string
-    idempotencyKey: string
   },
 ): Promise<Repeatable<SessionContent>> {
-  const visitor = await visitorAccessOf(core).authorize(credentials, { expiredToo: true })
-  if (visitor.session.sessionId !== sessionId) throw new ServiceError(ErrorCode.GRANT_INVALID)
+  const { session: known } = await visitorAccessOf(core).authorize(credentials, { expiredToo: true })
+  if (known.sessionId !== sessionId) throw new ServiceError(ErrorCode.GRANT_INVALID)
   validate(field('/renewalToken', renewalToken, text(1, 256)), field('/lastSeenEventId', lastSeenEventId, text(1, 256)))
-  const { result, replayed } = await core.idempotency.once({
-    scope: ['POST /sessions/renew', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: { sessionId, renewalToken, lastSeenEventId },
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    run: async (operation): Promise<Issued> => {
-      await followAddress(core, visitor.session, clientAddress)
+  const contents = sessionContentsOf(core)
+  const input = { sessionId, renewalToken, lastSeenEventId }
+  const { content: issued, replayed } = await oncePerSession(
+    core,
+    'POST /sessions/renew',
+    known,
+    idempotencyKey,
+    input,
+    async (operation): Promise<Issued> => {
+      await followAddress(core, known, clientAddress)
       const { session, grant } = await rotate(core, sessionId, renewalToken, operation)
-      const replay = await sessionContentsOf(core).replayOf(session.conversationId, lastSeenEventId)
-      const known = lastSeenEventId !== undefined && parseEventId(lastSeenEventId) !== undefined
-      const state = known && replay.state === 'reset_required' ? 'reset' : 'continued'
-      return sessionContentsOf(core).issue(session, grant, { state, replay })
+      const replay = await contents.replayOf(session.conversationId, lastSeenEventId)
+      const isReset = replay.state === 'reset_required' && parseEventId(lastSeenEventId ?? '') !== undefined
+      return contents.issue(session, grant, { state: isReset ? 'reset' : 'continued', replay })
     },
-  })
+  )
   directoryOf(core).sessions.invalidate(sessionId)
-  return { content: await sessionContentsOf(core).contentOf(result), replayed }
+  return { content: await contents.contentOf(issued), replayed }
 }
 
 /**
- * Rotates the renewal token. A renewal with the previous token returns the current token. So all
- * tabs of a duplicated session get the same token. The previous token stays valid until its grant
- * expires. If that grant has already expired, the previous token stays valid until the new grant
- * expires. This covers a lost response and duplicated tabs that slept too.
- *
- * If the process of an operation died after the rotation, a repeat of that operation may use the
- * previous token at any time.
+ * Rotates the renewal token. A renewal with the previous token returns the current token, so that all
+ * tabs of a duplicated session get the same one. The previous token stays valid until its grant expires,
+ * or until the new grant expires if it already has. This covers a lost response and duplicated tabs that
+ * slept too. A repeat of the operation whose process died after the rotation may use it at any time.
  */
 async function rotate(
   core: Core,
@@ -89,9 +85,8 @@ async function rotate(
   if (grantsOf(core).isRenewalToken(renewalToken, sessionId, generation)) {
     const isExpired = session.grantExpiresAt.getTime() <= core.now()
     const rotation = { previousUntil: isExpired ? ends.grantExpiresAt : session.grantExpiresAt, operation }
-    if (await sessionStoreOf(core).renew(sessionId, generation, ends, rotation)) {
+    if (await sessionStoreOf(core).renew(sessionId, generation, ends, rotation))
       return { session, grant: { ...times, generation: generation + 1 } }
-    }
     return rotate(core, sessionId, renewalToken, operation)
   }
   const isPrevious = generation > 0 && grantsOf(core).isRenewalToken(renewalToken, sessionId, generation - 1)

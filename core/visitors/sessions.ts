@@ -6,7 +6,7 @@ import { authorizeReport, closePanel, keepPage, pageAtStart } from '../consents/
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
-import { forgetConversation } from '../identity/identity-store.ts'
+import { forgetConversation } from '../identity/subjects.ts'
 import { epochIn } from '../ids.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
@@ -19,10 +19,11 @@ import {
   type Session,
   type SessionContent,
   type VisitorCredentials,
+  type VisitorOperation,
 } from '../sessions/model.ts'
 import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
 import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
-import { directoryOf, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { directoryOf, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { browserIdOn } from '../sessions/visitor-ids.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { installationFor } from '../workspaces/workspaces.ts'
@@ -57,35 +58,18 @@ export async function createSession(
 }
 
 /**
- * Handles a close request. With the scope `continuity`, ends the session. If the session is
- * verified, the visitor's next identification then begins a new conversation. With the scope
- * `panel`, stores that the panel was closed. The session stays active. A repeated call
- * may use the grant of the closed session. Errors: those of VisitorAccess.authorize and of
- * Idempotency.once.
+ * With the scope `continuity`, ends the session. If it is verified, the visitor's next identification then
+ * begins a new conversation. With the scope `panel`, stores that the panel was closed. A repeated call may
+ * use the grant of the closed session. Errors: those of VisitorAccess.authorize and of Idempotency.once.
  */
 export async function closeSession(
   core: Core,
-  {
-    credentials,
-    scope,
-    idempotencyKey,
-  }: {
-    credentials: VisitorCredentials
-    scope: 'panel' | 'continuity'
-    idempotencyKey: string
-  },
+  { credentials, scope, idempotencyKey }: VisitorOperation & { scope: 'panel' | 'continuity' },
 ): Promise<Repeatable<{ sessionId: string; state: 'active' | 'closed' }>> {
   const { session } = await visitorAccessOf(core).authorize(credentials, { closedToo: true })
-  const { sessionId } = session
-  const { result, replayed } = await core.idempotency.once({
-    scope: ['POST /sessions/close', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: { scope },
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    run: (operation) => closeOnce(core, sessionId, scope, operation),
-  })
-  return { content: result, replayed }
+  return oncePerSession(core, 'POST /sessions/close', session, idempotencyKey, { scope }, (operation) =>
+    closeOnce(core, session.sessionId, scope, operation),
+  )
 }
 
 /**
@@ -98,27 +82,18 @@ export async function reportPage(
     credentials,
     pageContext,
     idempotencyKey,
-  }: {
-    credentials: VisitorCredentials
-    pageContext: PageContext
-    idempotencyKey?: string
-  },
+  }: { credentials: VisitorCredentials; pageContext: PageContext; idempotencyKey?: string },
 ): Promise<{ replayed: boolean }> {
   const { session, installation } = await authorizeReport(core, credentials, 'pageContext')
-  const { sessionId } = session
-  const keep = () => keepPage(core, sessionId, installation, pageContext, new Date(core.now()))
+  async function keep() {
+    await keepPage(core, session.sessionId, installation, pageContext, new Date(core.now()))
+    return true
+  }
   if (idempotencyKey === undefined) {
     await keep()
     return { replayed: false }
   }
-  const { replayed } = await core.idempotency.once({
-    scope: ['POST /context/page', sessionId],
-    sessionId,
-    key: idempotencyKey,
-    input: pageContext,
-    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
-    run: () => keep().then(() => true),
-  })
+  const { replayed } = await oncePerSession(core, 'POST /context/page', session, idempotencyKey, pageContext, keep)
   return { replayed }
 }
 
@@ -129,23 +104,15 @@ export async function revokeSession(core: Core, sessionId: string, workspaceId?:
   return findSession(core, sessionId)
 }
 
-/**
- * Creates the session of an operation. All runs of the operation, even concurrent ones, create
- * the same session.
- */
+/** All runs of the operation, even concurrent ones, create the same session. */
 async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, operation: string[]): Promise<Issued> {
   const { origin, clientInstanceId } = request
-  const locale = repairLocale(request.locale ?? '')
   const installation = await installationFor(core, request.publicSiteKey, origin)
   const { connectionId, workspaceId, publicSiteKey, consent } = installation
   const pageContext = pageAtStart(core, installation, request.pageContext)
   const connection = await directoryOf(core).connections.get(connectionId)
   if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
-  const visitorId = await browserIdOn(core, connectionId, clientInstanceId)
   const network = await networkOf(core, connectionId, request.clientAddress)
-  const browser = { workspaceId, connectionId, clientInstanceId }
-  const isBanned = async () => (await isBrowserBanned(core, browser)) || isNetworkBanned(core, network)
-  if (await isBanned()) throw new ServiceError(ErrorCode.VISITOR_BANNED)
 
   const session = newSession(
     {
@@ -156,10 +123,10 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
       publicSiteKey,
       origin,
       conversationId: core.plannedIds('cnv', ...operation),
-      visitorId,
+      visitorId: await browserIdOn(core, connectionId, clientInstanceId),
       clientInstanceId,
       network,
-      locale,
+      locale: repairLocale(request.locale ?? ''),
       pageContext,
       pageContextAt: pageContext && new Date(core.now()),
     },
@@ -171,8 +138,9 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
     conversationRecordsOf(core).insertConversation(core, conversation),
     sessionStoreOf(core).insertOnce(session),
   ])
-  // A ban that was set between the check and the insert did not find this session. So check again.
-  if (await isBanned()) {
+  // Only now, because a ban that is set during the inserts may not find the session.
+  const bans = await Promise.all([isBrowserBanned(core, session), isNetworkBanned(core, network)])
+  if (bans.includes(true)) {
     await sessionStoreOf(core).end(session.sessionId, 'banned')
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
   }
@@ -201,8 +169,8 @@ async function closeOnce(core: Core, sessionId: string, scope: 'panel' | 'contin
       await closePanel(core, sessionId)
       return { sessionId, state: 'active' as const }
     }
-    // This call must come before the end of the session. Otherwise a new session of the verified
-    // visitor could continue the conversation after this session is closed.
+    // Before the end of the session. Otherwise a new session of the verified visitor could continue the
+    // conversation after this one is closed.
     if (identity) await forgetConversation(core, identity.subjectId)
     const isClosed = await wakeupsOf(core).changing([sessionId], () =>
       sessionStoreOf(core).end(sessionId, 'closed', operation),

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
+import { logFailure } from '../errors.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
@@ -99,12 +100,7 @@ export function createWakeupWriter({
       const { promise } = next.published
       publishing
         .run()
-        .catch((error: Error) =>
-          logger.warn(
-            { reason: error.name },
-            'write of a wake-up failed; other cores find the changes in their periodic checks',
-          ),
-        )
+        .catch(logFailure(logger, 'write of a wake-up failed; other cores find the changes in their periodic checks'))
       return promise
     },
 

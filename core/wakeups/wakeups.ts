@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
 import { createWakeupStore, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
@@ -11,6 +12,8 @@ import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
 /** Ends of logs that no other core awaits are written after this time, for a core that has just started. */
 const unawaitedPaceMs = 100
+/** Hints that no other core awaits wait longer, so that the next end of a log takes them along. */
+const unawaitedHintMs = 1_000
 
 /** Pause before a lost cursor is opened again. */
 const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
@@ -49,9 +52,8 @@ const sweepEveryMs = 60_000
 export const sweepWakeups = (core: Core): Promise<boolean> =>
   wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), new Date(core.now()))
 
-export const wakeupJobs = (core: Core) => [
-  createJob({ name: 'sweep of wake-ups', everyMs: sweepEveryMs, run: () => sweepWakeups(core), logger: core.logger }),
-]
+export const wakeupJobs = (core: Core) =>
+  createJobs(core, { 'sweep of wake-ups': [sweepEveryMs, () => sweepWakeups(core)] })
 
 /**
  * Sends wake-ups between the cores, through a capped collection that every core follows. All that a core
@@ -85,6 +87,8 @@ export function createWakeups({
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
   let later: NodeJS.Timeout | undefined
+  /** Time at which `later` fires. */
+  let laterAt = Number.POSITIVE_INFINITY
   let passing: { events: LogEvent[]; grown: GrownPart[] } = { events: [], grown: [] }
   const stopping = new AbortController()
   const caughtUpOnce = Promise.withResolvers<void>()
@@ -199,8 +203,7 @@ export function createWakeups({
           }
         }
       } catch (error) {
-        if (!stopping.signal.aborted)
-          logger.warn({ reason: (error as Error).name }, 'wake-ups lost; opening a new cursor')
+        if (!stopping.signal.aborted) logFailure(logger, 'wake-ups lost; opening a new cursor')(error)
       }
       currentAsOf = Number.NEGATIVE_INFINITY
       readAt = Number.NEGATIVE_INFINITY
@@ -209,11 +212,15 @@ export function createWakeups({
     }
   }
 
-  function publishLater() {
-    later ??= setTimeout(() => {
-      later = undefined
+  function publishLater(inMs: number) {
+    const at = performance.now() + inMs
+    if (at >= laterAt) return
+    clearTimeout(later)
+    laterAt = at
+    later = setTimeout(() => {
+      laterAt = Number.POSITIVE_INFINITY
       publish()
-    }, unawaitedPaceMs)
+    }, inMs)
   }
 
   /** Passes an event or a part together with the others of its batch. */
@@ -231,7 +238,7 @@ export function createWakeups({
   /** Writes the waiting wake-ups. Resolves even if a write fails. */
   async function flush() {
     clearTimeout(later)
-    later = undefined
+    laterAt = Number.POSITIVE_INFINITY
     publish()
     await writer.settled()
   }
@@ -239,7 +246,7 @@ export function createWakeups({
   bus.on('appended', (event) => {
     writer.addEnd(event)
     if (store.nudge) pass(({ events }) => events.push(event))
-    if (store.nudge || confirmations.others() === 0) publishLater()
+    if (store.nudge || confirmations.others() === 0) publishLater(unawaitedPaceMs)
     else publish()
   })
   bus.on('grew', (part) => {
@@ -260,7 +267,7 @@ export function createWakeups({
     async hint(...ids: string[]) {
       writer.addHint(ids)
       bus.emit('changed', ids)
-      if (confirmations.others() === 0) publishLater()
+      if (confirmations.others() === 0) publishLater(unawaitedHintMs)
       else await writer.publish()
     },
 
@@ -290,6 +297,8 @@ export function createWakeups({
      * callers that this process does not know yet. `current` is emitted when it is true again.
      */
     maySend,
+    /** Whether this process is known to be the only one. */
+    isAlone: () => isFollowing && confirmations.others() === 0,
     /** Must be called before the first call of a client. */
     start() {
       isFollowing = true

@@ -85,3 +85,8 @@ export function createBatchLoader<V>(
 export function byKey<V>(values: V[], keyOf: (value: V) => string): Map<string, V> {
   return new Map(values.map((value) => [keyOf(value), value]))
 }
+
+/** Yields the items in parts of at most this size. */
+export function* slicesOf<T>(items: T[], size: number) {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
+}

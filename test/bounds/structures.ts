@@ -152,7 +152,10 @@ export const structures: Record<string, Record<string, string>> = {
   },
   'core/database/restore-report.ts': { documents: 'one comparison' },
   'core/database/schema.ts': { different: 'the indexes of this version' },
-  'core/conversations/typing.ts': { ended: 'authors of messages during one write' },
+  'core/conversations/typing.ts': {
+    ended: 'authors of messages during one write',
+    typedAt: 'LRU of maxTyped',
+  },
   'core/search/search-index.ts': {
     waiting: '10,000 events',
     workspaces: 'LRU of maxKnown',

@@ -129,12 +129,11 @@ async function deliverLeads() {
   }
 }
 
-/** What a message costs, whoever writes it. The second wake-up announces the entry of the feed. */
+/** What a message costs, whoever writes it. The wake-up also announces the entry of the feed of the message before. */
 const message = {
   'insert events': 1,
   'update conversations by _id': 1,
-  'find typing by _id': 1,
-  'insert wakeups': 2,
+  'insert wakeups': 1,
   'insert searchEntries': 1,
   'insert feedEntries': 1,
 }
@@ -185,8 +184,8 @@ const operations: [string, () => Promise<() => Promise<unknown>>, Record<string,
     },
     {
       'insert idempotency': 1,
-      'find visitors by _id bannedAt': 2,
-      'find networkBans by network endsAt': 2,
+      'find visitors by _id bannedAt': 1,
+      'find networkBans by network endsAt': 1,
       'find erasures by traces.visitorIds isSwept': 1,
       'update conversations by _id': 1,
       'update sessions by _id': 1,
