@@ -88,7 +88,6 @@ export const operatorPresenceOf = perCore((core) => {
       }
     },
 
-    /** Whether somebody watches the workspace's inbox on any core. */
     async isAttended(workspaceId: string) {
       const at = now()
       if (!known || Math.abs(at - known.at) >= readAgainMs) {
@@ -118,7 +117,6 @@ export async function storePresence(core: Core, processId: string, workspaces: s
   await core.db.operatorPresence.updateOne({ _id: processId }, { $set: { workspaces, until } }, { upsert: true })
 }
 
-/** The workspaces that are watched on any core at this time. */
 async function watchedWorkspaces(core: Core, at: Date): Promise<string[]> {
   const found = await core.db.operatorPresence.find({ until: { $gt: at } }).toArray()
   return found.flatMap(({ workspaces }) => workspaces)

@@ -48,7 +48,6 @@ export async function banNetwork(
   )
 }
 
-/** Lifts the bans of networks that were set for this browser or subject. */
 export async function liftNetworkBans({ db }: Core, visitorIds: string[]) {
   await db.networkBans.deleteMany({ visitorIds: { $in: visitorIds } })
 }

@@ -99,7 +99,6 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     ])
   },
 
-  /** Returns commands with an upload that began before the given time. */
   withOldUploads: async (before: Date, limit: number): Promise<Command[]> =>
     (await commands.find({ 'uploads.startedAt': { $lte: before } }, { limit }).toArray()).map(toCommand),
 

@@ -41,7 +41,6 @@ const nextStates: Record<CommandKind, Partial<Record<CommandState, readonly Comm
   },
 }
 
-/** States in which a command can expire. */
 export const expiringStates: CommandState[] = ['requested', 'granted']
 
 /** Returns `expired` after the time limit, even if the database still has the earlier state. */
@@ -88,7 +87,6 @@ export interface UploadedScreenshot {
   fileId: string
   contentType: string
   byteLength: number
-  /** SHA-256 hash of the file, in lower-case hex. */
   sha256: string
   uploadKey: string
 }

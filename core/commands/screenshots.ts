@@ -91,7 +91,6 @@ export function openScreenshot(
   return { screenshot, chunks: screenshotStoreOf(core).read(screenshot.fileId) }
 }
 
-/** Returns the reason why a screenshot cannot be uploaded now. */
 function rejection({ now }: Core, command: Command) {
   const state = stateAt(command, now())
   if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })

@@ -89,7 +89,6 @@ function hasConsented(session: Session, { consent }: Pick<Installation, 'consent
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
 }
 
-/** Maximum number of decisions kept per session. */
 const consentsMax = 20
 
 /** Changes nothing on a repeat of the operation. Returns false if the session is not active. */

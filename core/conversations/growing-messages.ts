@@ -30,7 +30,6 @@ interface GrowthStep {
   next: GrowingEvent
 }
 
-/** Text that a bot adds to its message. */
 export interface GrowthPart {
   conversationId: string
   clientOperationId: string
@@ -250,7 +249,6 @@ async function stopIn(core: Core, conversationId: string, messageId: string): Pr
   return { messageId, state: event?.growth?.state ?? 'completed', sequence: completion.sequence }
 }
 
-/** Interrupts a message if it grows. */
 export async function interruptGrowth(core: Core, event: LogEvent) {
   await end(core, event, 'interrupted')
 }
@@ -293,12 +291,10 @@ const growingIn = (core: Core, conversationId: string) =>
 const findGrowing = async ({ db }: Core, filter: object, limit = 0) =>
   (await db.events.find(filter, { hint: 'growing' }).limit(limit).toArray()).map(toEvent) as GrowingEvent[]
 
-/** Returns the code points of a text. */
 const lengthOf = (value: string) => [...value].length
 
 const placeOf = ({ conversationId, sequence }: LogEvent) => ({ conversationId, sequence })
 
-/** The part that ends a message after its present text. */
 const endOf = ({ growth }: GrowingEvent, part: GrowthPart): GrowthPart => ({ ...part, offset: growth.length, text: '' })
 
 const keyOf = ({ conversationId, clientOperationId }: GrowthPart) => `${conversationId} ${clientOperationId}`

@@ -9,7 +9,6 @@ import { notErasing } from '../mongodb/not-erasing.ts'
 import { findConversations } from './conversation-store.ts'
 import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
 
-/** A changed conversation: its current state and the new events, in order. */
 interface ConversationChange {
   conversation: Conversation
   events: LogEvent[]
@@ -45,7 +44,6 @@ const maxChecked = 500
 export const inboxWatchOf = perCore((core) => {
   const { bus, logger, now } = core
   const watchers = new Set<InboxWatcher>()
-  /** Last reported sequence of each conversation. */
   const reported = createLruCache<number>(maxRemembered)
   const behind = new Map<string, number>()
   /** Workspaces of conversations with messages that grow. */
@@ -139,7 +137,6 @@ export const inboxWatchOf = perCore((core) => {
     }
   }
 
-  /** Reports conversations whose document has changed without an event in their log. */
   async function reportNoted(conversationIds: string[]) {
     const found = await findConversations(core, conversationIds)
     for (const { conversationId, workspaceId } of found)
@@ -187,7 +184,6 @@ export const inboxWatchOf = perCore((core) => {
   })
 
   return {
-    /** Reports changes to the watcher until the returned function is called. */
     add(watcher: InboxWatcher): () => void {
       if (watchers.size === 0) {
         reported.clear()
@@ -202,7 +198,6 @@ export const inboxWatchOf = perCore((core) => {
       return () => void watchers.delete(watcher)
     },
 
-    /** Reads and reports messages whose wake-ups were lost. */
     check,
   }
 })

@@ -191,7 +191,6 @@ export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateC
   await markApplied(core, changes)
 }
 
-/** Returns the agents' messages that a receipt changes. */
 async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSequence, from }: MessageStateChange) {
   const latest = await db.events
     .find(agentMessages(conversationId, messageSequence))
@@ -203,7 +202,6 @@ async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSeque
   return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
 }
 
-/** Records that these events are applied to their messages. */
 export async function markApplied({ db }: Pick<Core, 'db'>, applied: Pick<LogEvent, 'conversationId' | 'sequence'>[]) {
   if (applied.length === 0) return
   await db.events.bulkWrite(

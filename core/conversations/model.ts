@@ -41,7 +41,6 @@ export interface AnswerMail {
   messageId: string
   /** `sending` is final if the process or the connection has ended: nobody knows the outcome. */
   state: 'waiting' | 'sending' | 'sent' | 'refused' | 'dropped'
-  /** Time of the last change. */
   at: Date
   /** Time of the next attempt. Set in the state `waiting` only. */
   dueAt?: Date
@@ -87,7 +86,6 @@ export type Assignee = { name: string } | { operator: string } | null
 
 interface Assignment extends Announced {
   agent?: Agent
-  /** Id of the assigned operator. */
   operator?: string
   /** Agent who was assigned before the last change. */
   previous?: Agent

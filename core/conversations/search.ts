@@ -26,7 +26,6 @@ export interface SearchRequest {
   kinds: readonly SourceKind[]
   query: string
   status?: 'open' | 'closed'
-  /** Display name of the assigned agent; null for conversations without an agent. */
   assignee?: Assignee
   from?: Date
   to?: Date
@@ -116,7 +115,6 @@ async function* matchesOf(core: Core, query: EntryQuery): AsyncGenerator<{ found
   }
 }
 
-/** Yields what the request asks for, with conversations and texts. */
 async function* resultsOf(
   core: Core,
   found: FoundEntry[],

@@ -75,7 +75,6 @@ async function queueMail({ config, db, bus, now }: Core, conversationId: string,
   bus.emit('due', 'mails of unseen answers', 0)
 }
 
-/** Returns the told answers that are still unseen, oldest first. */
 export async function stillUnseen(core: Core, conversationId: string): Promise<LogEvent[]> {
   const { latest } = await readLatest(core, conversationId)
   return toldIn(latest) === undefined ? [] : unseenIn(latest)

@@ -112,7 +112,6 @@ export const visitorPresenceOf = perCore(({ now }) => {
   }
 
   return {
-    /** Adds a gateway, whose updates say which visitors it has. */
     addSource() {
       const streams = new Map<number, PresenceUpdate['opened'][number]>()
       let heardAt = now()
@@ -180,7 +179,6 @@ export const visitorPresenceOf = perCore(({ now }) => {
       return () => void watchers.delete(watcher)
     },
 
-    /** Finds visitors who left, and reports all changes. */
     async check() {
       const isLate = now() - checkedAt > lateCheckMs
       checkedAt = now()

@@ -141,7 +141,6 @@ function isFlatValue(value: unknown): value is IdentityContextValue {
 
 export interface NonceDocument {
   _id: string
-  /** Operation that used the nonce. */
   operation: string
   expiresAt: Date
 }

@@ -37,7 +37,6 @@ export interface EventLogDependencies {
   now: () => number
   onAppended: (event: LogEvent) => void
   maxBatch?: number
-  /** Maximum number of batches being written at once. */
   maxInFlight?: number
   maxWaiting?: number
 }
@@ -75,7 +74,6 @@ export function createEventLog({
   maxWaiting = 20_000,
 }: EventLogDependencies) {
   let waiting: Pending[] = []
-  /** Conversations with an event in flight. */
   const busy = new Set<string>()
   let inFlight = 0
   let isStarting = false
@@ -164,7 +162,6 @@ export function createEventLog({
     })
   }
 
-  /** Inserts events with a span and with metrics of size and duration. */
   async function insert(events: LogEvent[], origins: Context[]) {
     metrics.logBatchSize.observe(events.length)
     const attributes = {
@@ -204,7 +201,6 @@ export function createEventLog({
     return byKey(await store.findOperations(operations), operationOf)
   }
 
-  /** Retries events whose sequence another process took. */
   function retryConflicted(conflicted: Pending[]) {
     heads.forget(conflicted.map(({ draft }) => draft.conversationId))
     for (const pending of conflicted) {

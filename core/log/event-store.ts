@@ -20,7 +20,6 @@ import { duplicateIndex, duplicateKey, isDuplicateKey } from '../mongodb/faults.
 
 export type EventDocument = LogEvent
 
-/** Result of the insert of one event. */
 type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
 
 interface Range {
@@ -38,7 +37,6 @@ interface HistoryPage {
    * ones before it. At most `limit` messages or `pageMaxBytes`.
    */
   messages: LogEvent[]
-  /** Whether the requested range has further messages. */
   hasMore: boolean
   /** Changes of message states that are in the log but may not be applied to the messages yet. */
   changes: LogEvent[]
@@ -216,7 +214,6 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return { ...page, oldestSequence: first?.sequence ?? 0 }
     },
 
-    /** Returns the events of these types in a range. */
     ofTypes(
       types: EventType[],
       { conversationId, after, before }: Range & { before?: number },
@@ -237,7 +234,6 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     firstMessage: async (conversationId: string): Promise<LogEvent | undefined> =>
       (await read({ conversationId, ...isMessage }, { limit: 1, sort: { sequence: 1 } }))[0],
 
-    /** Returns the oldest stored event of each conversation. */
     async starts(conversationIds: string[]): Promise<Map<string, LogStart>> {
       return byKey(await edges(conversationIds, 1, ['sequence', 'occurredAt', 'transient']), ({ _id }) => _id)
     },

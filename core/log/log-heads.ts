@@ -52,7 +52,6 @@ export function createLogHeads(
     return age <= rememberMs ? known : undefined
   }
 
-  /** Reads the ends of these logs with `read` and caches them. */
   async function learn(conversationIds: string[], read: ReadEnds) {
     // The clocks are read before the database, so that the age of an entry is never underestimated.
     const asked = present()

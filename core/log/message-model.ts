@@ -49,7 +49,6 @@ const whenWithdrawn = {
 const fieldsThatAre = (fate: (typeof whenWithdrawn)[keyof Message]) =>
   Object.entries(whenWithdrawn).flatMap(([field, what]) => (what === fate ? [`message.${field}`] : []))
 
-/** Returns the update that withdraws a stored message. */
 export const withdrawal = (at: Date) => ({
   $set: {
     ...Object.fromEntries(fieldsThatAre('emptied').map((field) => [field, ''])),

@@ -14,7 +14,6 @@ export interface VisitorConversation {
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
 
-/** Identity of a verified visitor, from the latest assertion. */
 export interface Identity {
   subjectId: string
   externalSubject: string
@@ -72,7 +71,6 @@ export interface Session {
   closedBy?: string
   status: SessionStatus
   createdAt: Date
-  /** End of the latest grant. */
   grantExpiresAt: Date
   /** Time at which the session expires if no renewal extends it. Not before the end of the grant. */
   renewableUntil: Date
@@ -94,7 +92,6 @@ export const operationSessionOf = ({ sessionId, operationSessionId = sessionId }
 export interface ConsentDecision {
   decision: 'granted' | 'denied'
   policyVersion: string
-  /** URL of the policy at the time of the decision. */
   policyUrl: string
   decidedAt: Date
 }
@@ -124,7 +121,6 @@ export interface SessionContent {
   replay: Replay
   continuityState: ContinuityState
   identityState: 'anonymous' | 'verified'
-  /** Name of a verified visitor. Absent if the assertion has no name. */
   displayName?: string
 }
 
@@ -176,7 +172,6 @@ export function storedTimes({ expiresAt, renewableUntil }: GrantTimes) {
   return { grantExpiresAt: new Date(expiresAt * 1000), renewableUntil: new Date(renewableUntil * 1000) }
 }
 
-/** Returns a session that begins now, with its first grant. */
 export function newSession(
   facts: Omit<Session, 'status' | 'createdAt' | 'grantExpiresAt' | 'renewableUntil' | 'endsAt' | 'renewal'>,
   now: number,

@@ -24,7 +24,6 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
 
 type GrantEnds = Pick<Session, 'grantExpiresAt' | 'renewableUntil'>
 
-/** The queries of conversations that visitors' sessions use. */
 interface ConversationRecords {
   /** Returns false and changes nothing if it exists. */
   insertConversation(core: Core, conversation: VisitorConversation): Promise<boolean>
@@ -73,7 +72,6 @@ export const sessionStoreOf = perCore((core) => {
   }
 
   return {
-    /** Returns false and changes nothing when the session exists. */
     async insertOnce({ sessionId, ...rest }: Session) {
       const afterErasures = await erasureField('afterErasures', [rest.visitorId, rest.identity?.subjectId])
       const session = { ...rest, reviewAt: rest.renewableUntil, ...afterErasures }
@@ -142,7 +140,6 @@ export const sessionStoreOf = perCore((core) => {
       )
     },
 
-    /** Stores the keyed hash of the network that the browser uses now. */
     async setNetwork(sessionId: string, network: string) {
       await sessions.updateOne({ _id: sessionId }, { $set: { network } })
     },

@@ -24,7 +24,6 @@ interface AuthorizeOptions {
   expiredToo?: boolean
 }
 
-/** Error codes of an ended session. */
 export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
   expired: ErrorCode.SESSION_EXPIRED,
   revoked: ErrorCode.SESSION_REVOKED,

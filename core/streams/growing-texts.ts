@@ -18,7 +18,6 @@ const maxEnded = 10_000
  */
 export const growingTextsOf = perCore((core) => {
   const { bus, logger } = core
-  /** The messages that grow in each conversation. */
   const known = createLruCache<{ texts: Map<string, GrowingText> }>(maxChars, ({ texts }) =>
     [...texts.values()].reduce((sum, { text }) => sum + text.length, 200),
   )

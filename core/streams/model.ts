@@ -14,7 +14,6 @@ export function encodeEvent(event: LogEvent & { type: VisibleType }): string {
   return encode(type, occurredAt, message ? { message: publicMessage(event, message, message.state) } : data, sequence)
 }
 
-/** Data of a session that its streams need. */
 export interface StreamSession {
   sessionId: string
   conversationId: string

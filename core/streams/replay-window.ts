@@ -7,7 +7,6 @@ import { type RecentEvents, recentEventsOf } from './recent-events.ts'
 
 type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
-/** Maximum number of events in one read of a replay. */
 export const replayPage = 100
 /** Number of events in the first read. Most replays have fewer events. */
 export const firstPage = 32
@@ -134,7 +133,6 @@ export function createReplayWindow(
 
 export type ReplayWindow = ReturnType<typeof createReplayWindow>
 
-/** Parses `<epoch>-<sequence>`. Returns undefined for any other text. */
 export function parseEventId(id: string): { epoch: string; sequence: number } | undefined {
   const match = /^([A-Za-z0-9]{1,32})-(0|[1-9][0-9]{0,9})$/.exec(id)
   return match ? { epoch: match[1]!, sequence: Number(match[2]) } : undefined

@@ -87,7 +87,6 @@ interface SubscriptionObserver {
 interface ReadPage {
   page: StreamEvent[]
   through: number
-  /** Maximum number of events in the page. */
   limit: number
 }
 
@@ -189,7 +188,6 @@ export function createStreamSubscriptions({
     if (close(subscription)) subscription.sink.closed(subscription.id, error)
   }
 
-  /** Ends a subscription now, or as soon as it is open. */
   function endWhenOpen(subscription: StreamSubscription, ending: () => void) {
     if (subscription.isOpen) ending()
     else subscription.ending = ending
@@ -457,7 +455,6 @@ export function createStreamSubscriptions({
 
 export type StreamSubscriptions = ReturnType<typeof createStreamSubscriptions>
 
-/** Remembers how much of a growing message an event sends. */
 function noteText(subscription: StreamSubscription, { growing }: StreamEvent) {
   if (growing) subscription.sentTexts = new Map(subscription.sentTexts).set(growing.messageId, growing)
 }

@@ -14,7 +14,6 @@ const paceMs = 10
 const maxContents = 32
 const maxContentChars = 16_000
 
-/** Collects what the next wake-up of this process announces, and writes it. */
 export function createWakeupWriter({
   store,
   processId,
@@ -113,7 +112,6 @@ function newContent() {
   // Nobody may wait for it.
   published.promise.catch(() => {})
   return {
-    /** The newest event of each conversation. */
     ends: new Map<string, LogEvent>(),
     grown: [] as GrownPart[],
     changed: new Set<string>(),

@@ -87,7 +87,6 @@ export function createWakeups({
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
   let later: NodeJS.Timeout | undefined
-  /** Time at which `later` fires. */
   let laterAt = Number.POSITIVE_INFINITY
   let passing: { events: LogEvent[]; grown: GrownPart[] } = { events: [], grown: [] }
   const stopping = new AbortController()
