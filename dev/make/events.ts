@@ -1,7 +1,6 @@
 // Writes docs/events.md, tables of docs/receiving-leads.md and docs/integrating.md,
 // webhooks/src/event-kinds.ts, contract/event-list.ts and the widget's wire types: `npm run make -- events`.
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { publicErrors } from '../../contract/errors.ts'
 import { compatibility, type EventName, eventCategories } from '../../contract/event-categories.ts'
@@ -24,6 +23,7 @@ import {
   SendMessageBody,
 } from '../../gateway/schemas/messages.ts'
 import { SessionAnswer } from '../../gateway/schemas/sessions.ts'
+import { between, readProjectFile, withRows, writeProjectFile } from './documents.ts'
 
 interface Shape {
   type?: string
@@ -56,43 +56,12 @@ const rows = (Object.entries(eventDefinitions) as [EventName, EventDefinition][]
 )
 
 export function eventsDocument(): string {
-  return `# Events
-
-The events of \`GET /events\`. Each event has one line of data and a stable ID, \`<epoch>-<sequence>\`, which is the same on every stream and replay:
-
-\`\`\`
-id: 7f3a-42
-event: message.received
-data: {"sequence":42,"type":"message.received","category":"informational","occurredAt":"2026-01-02T03:04:05.678Z","data":{…}}
-\`\`\`
-
-Only \`availability.changed\` has neither an ID nor a \`sequence\`: it is not in the log and leaves the position as it is.
-
-Always send \`Last-Event-ID\`. Before the first event it is \`replay.epoch\`, a hyphen and \`replay.lastSequence\` of the session. \`afterSequence\`
-alone cannot show that the service restored a backup and that the sequence now belongs to another event.
-
-Merge by \`id\`, and messages by \`messageId\`, then by \`clientOperationId\`. Sequences increase, with gaps. After a terminal event, stop all automatic
-retries of the session. The \`category\` of an event says what to do with an unknown type, as \`compatibility\` of the configuration declares:
-\`${Object.entries(compatibility)
-    .map(([category, action]) => `${category}: ${action}`)
-    .join('`, `')}\`. That is: ignore it; report an error and stop automatic sends; report an error and let the
-command expire. Acknowledge known requests that you do not support as \`unsupported\`. This page is generated from \`gateway/schemas/events.ts\` (\`npm run make -- events\`).
-
-| Type | \`data\` | Category | Terminal | Replayed | Streams of | Meaning |
-|---|---|---|---|---|---|---|
-${rows.join('\n')}
-
-A \`message\` has the same shape as in the history: \`${shapeOf(MessageAnswer as Shape, false)}\`.
-
-The stream of an ended session gets the terminal event, then closes. An event for one session goes to the streams of that session only;
-other streams of the conversation see a gap in the sequences.
-
-\`message.queued\`, \`message.retrying\`, \`message.retry.exhausted\`, \`offline.submitted\` and \`error\` are events of the browser package. They are created in the
-browser; no stream carries them.
-`
+  const actions = Object.entries(compatibility).map(([category, action]) => `${category}: ${action}`)
+  const document = between(readProjectFile('docs/events.md'), 'declares:\n`', '`. That is', actions.join('`, `'))
+  const message = shapeOf(MessageAnswer as Shape, false)
+  const withMessage = between(document, 'the same shape as in the history: `', '`.\n', message)
+  return withRows(withMessage, 'Type | `data` | Category | Terminal | Replayed | Streams of | Meaning', rows)
 }
-
-const receiving = join(import.meta.dirname, '../../docs/receiving-leads.md')
 
 export function receivingDocument(): string {
   const rows = Object.entries(deliveryEvents).map(([name, { version, category, scope, when, data, ...kind }]) => {
@@ -104,11 +73,9 @@ export function receivingDocument(): string {
     const mapped = 'hasLeadFields' in kind ? ', the mapped fields' : ''
     return `| \`${name}\` | ${version} | ${category} | \`${scope}\` | ${when} | ${fields.join(', ')}${mapped} |`
   })
-  const table = ['| `eventType` | Version | Category | Scope | When | `data` |', '|---|---|---|---|---|---|', ...rows]
-  return readFileSync(receiving, 'utf8').replace(/\| `eventType` \|.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
+  const document = readProjectFile('docs/receiving-leads.md')
+  return withRows(document, '`eventType` | Version | Category | Scope | When | `data`', rows)
 }
-
-const eventList = join(import.meta.dirname, '../../contract/event-list.ts')
 
 export function eventListModule(): string {
   const rows = Object.entries(deliveryEvents).map(([type, { when }]) => `  '${type}': '${when}',`)
@@ -127,16 +94,12 @@ ${leadTypes.join('\n')}
 `
 }
 
-const integrating = join(import.meta.dirname, '../../docs/integrating.md')
-
 export function integratingDocument(): string {
   const rows = Object.entries(feedEvents).map(([type, { scope, when }]) => `| \`${type}\` | \`${scope}\` | ${when} |`)
-  const table = ['| `type` | Content needs | When |', '|---|---|---|', ...rows]
-  return readFileSync(integrating, 'utf8').replace(/\| `type` \| Content.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
+  return withRows(readProjectFile('docs/integrating.md'), '`type` | Content needs | When', rows)
 }
 
 const biome = join(import.meta.dirname, '../../node_modules/.bin/biome')
-const webhookKinds = join(import.meta.dirname, '../../webhooks/src/event-kinds.ts')
 
 /** Objects accept new fields, because later versions add them. With `named`, a schema of the widget is its name. */
 function typeOf(shape: Shape, named = true): string {
@@ -181,8 +144,6 @@ ${versions.join('\n')}
 `
 }
 
-const widgetWire = join(import.meta.dirname, '../../widget/src/vocabulary/gen/wire.ts')
-
 const wireSchemas: Record<string, object> = {
   PageContext,
   SessionContent: SessionAnswer,
@@ -213,10 +174,10 @@ export function wireTypes(): string {
 export const eventKindsDocument = (): string => formatted('webhooks/src/event-kinds.ts', eventKindsSource())
 
 if (import.meta.main) {
-  writeFileSync(webhookKinds, eventKindsDocument())
-  writeFileSync(widgetWire, wireTypes())
-  writeFileSync(join(import.meta.dirname, '../../docs/events.md'), eventsDocument())
-  writeFileSync(receiving, receivingDocument())
-  writeFileSync(integrating, integratingDocument())
-  writeFileSync(eventList, eventListModule())
+  writeProjectFile('webhooks/src/event-kinds.ts', eventKindsDocument())
+  writeProjectFile('widget/src/vocabulary/gen/wire.ts', wireTypes())
+  writeProjectFile('docs/events.md', eventsDocument())
+  writeProjectFile('docs/receiving-leads.md', receivingDocument())
+  writeProjectFile('docs/integrating.md', integratingDocument())
+  writeProjectFile('contract/event-list.ts', eventListModule())
 }

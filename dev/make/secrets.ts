@@ -25,7 +25,7 @@ const mongodbHosts = 'mongodb-1,mongodb-2,mongodb-3'
 const newSecretKey = () =>
   `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}-${randomBytes(2).toString('hex')}:${random(32)}`
 
-async function tokenFiles(secretKeys: string): Promise<Files> {
+async function tokenFiles(secretKeys: string) {
   const { issue } = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.now)
   const ofPart = (subject: string, scope: string) => issue({ subject, scopes: [scope], lifetime: partTokenSeconds })
   return {

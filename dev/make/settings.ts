@@ -1,6 +1,4 @@
-// Writes docs/settings.md from the schemas that check the settings: `npm run make -- settings`.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+// Writes the tables of docs/settings.md from the schemas that check the settings: `npm run make -- settings`.
 import { adminSettings } from '../../admin/config.ts'
 import { coreSettings } from '../../core/config.ts'
 import { deliverySettings } from '../../delivery/config.ts'
@@ -8,6 +6,7 @@ import { gatewaySettings } from '../../gateway/config.ts'
 import type { SettingSchema } from '../../platform/settings/settings.ts'
 import { serveSettings } from '../../serve/config.ts'
 import { devSettings } from '../config.ts'
+import { readProjectFile, withRows, writeProjectFile } from './documents.ts'
 
 interface Entry {
   name: string
@@ -25,9 +24,6 @@ function row({ name, schema, parts }: Entry) {
   const shown = fallback === undefined || fallback === '' ? '' : `\`${fallback}\``
   return `| \`${name}\` | ${parts.join(', ')} | ${shown} | ${allowed} | ${description ?? ''} |`
 }
-
-const table = (entries: Entry[]) =>
-  ['| Setting | Part | Default | Allowed | Meaning |', '|---|---|---|---|---|', ...entries.map(row)].join('\n')
 
 function entriesOf(parts: Record<string, { properties: object }>) {
   const entries = new Map<string, Entry>()
@@ -57,50 +53,20 @@ const all = entriesOf({
 })
 const others = all.filter((entry) => !isUsual(entry))
 
+const file = 'docs/settings.md'
+
 export function settingsDocument(): string {
-  return `# Settings
-
-Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting. An empty
-value counts as unset. \`NAME_FILE\` can name a file with the value of \`NAME\`, such as a mounted secret. This page is generated
-from the schemas that check the settings (\`npm run make -- settings\`).
-
-## One server
-
-\`npm run serve\` needs \`MONGODB_URI\` and takes these from \`service.env\` ([one server](one-server.md)). That process has the
-settings of the parts *serve*, *core*, *gateway* and *worker* (delivery worker). *Command* is \`npm run admin\`.
-
-${table(all.filter(isUsual))}
-
-By default it listens on this machine only (\`CORE_HOST\`, \`GATEWAY_HOST\`, \`METRICS_HOST\`) and trusts a proxy on it
-(\`TRUST_PROXY=loopback\`). \`PUBLIC_URL\` follows \`DOMAIN\`.
-
-## Parts apart
-
-${table(others.filter((entry) => !isRare(entry)))}
-
-## Rarely changed
-
-Bounds and times. Their defaults fit nearly every installation.
-
-${table(others.filter(isRare))}
-
-## Development
-
-\`npm start\`, \`npm run core\`, \`npm run migrate\` and \`npm run make -- token\` also have these.
-
-${table(entriesOf({ development: devSettings }))}
-
-## Secrets
-
-The first \`npm run serve\`, \`npm start\` or \`npm run core\` creates \`DATA_DIR/secrets.json\`, readable by its owner only. It has the secret
-keys, the gateway's service token and the key of workspace sessions. The delivery worker needs only its token, in
-\`DATA_DIR/delivery.token\`. With \`NODE_ENV=production\`, \`npm run core\` creates nothing, and neither does \`core/main.ts\`: set
-\`MONGODB_URI\`, \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's \`DELIVERY_TOKEN\` and the signer of workspace sessions
-(\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`). A missing setting stops the start.
-
-To rotate \`SECRET_KEYS\`, add a new key at the front. It signs from then on; the old key is accepted until you remove it.
-\`WORKSPACE_SESSION_SECRET\` works the same way: each secret of the list is accepted.
-`
+  const tables = {
+    '## One server': all.filter(isUsual),
+    '## Parts apart': others.filter((entry) => !isRare(entry)),
+    '## Rarely changed': others.filter(isRare),
+    '## Development': entriesOf({ development: devSettings }),
+  }
+  const head = 'Setting | Part | Default | Allowed | Meaning'
+  return Object.entries(tables).reduce(
+    (document, [section, entries]) => withRows(document, head, entries.map(row), section),
+    readProjectFile(file),
+  )
 }
 
 /** The names of all settings of all parts, for platform/settings/known-names.json. */
@@ -111,6 +77,6 @@ export function knownNames(): string {
 }
 
 if (import.meta.main) {
-  writeFileSync(join(import.meta.dirname, '../../docs/settings.md'), settingsDocument())
-  writeFileSync(join(import.meta.dirname, '../../platform/settings/known-names.json'), knownNames())
+  writeProjectFile(file, settingsDocument())
+  writeProjectFile('platform/settings/known-names.json', knownNames())
 }
