@@ -9,12 +9,7 @@ interface PageEnd {
 }
 
 /** Shortens the result of a query for `limit + 1` entries to a page of `limit` entries or `pageMaxBytes`. */
-export function cutPage<T>(
-  found: T[],
-  limit: number,
-  list: string,
-  endOf: (last: T) => PageEnd,
-): { page: T[]; nextPageToken?: string } {
+export function cutPage<T>(found: T[], limit: number, list: string, endOf: (last: T) => PageEnd) {
   const page = found.slice(0, Math.min(limit, countFitting(found)))
   const last = page.at(-1)
   if (found.length <= page.length || last === undefined) return { page }

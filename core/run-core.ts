@@ -68,7 +68,7 @@ async function start(startCore: StartCore, config: CoreConfig, options: CoreStar
   }
 }
 
-function tlsOf(config: CoreConfig, logger: Logger): WatchedTls | undefined {
+function tlsOf(config: CoreConfig, logger: Logger) {
   const { CORE_TLS_CERT: cert, CORE_TLS_KEY: key, CORE_TLS_CA: ca } = config
   if (cert === '') return undefined
   const names = { cert: 'CORE_TLS_CERT', key: 'CORE_TLS_KEY', ca: 'CORE_TLS_CA' }

@@ -9,11 +9,7 @@ import { type CallMemory, createCallMemory } from './transport/call-memory.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './transport/listener.ts'
 import { createNodeHandler } from './transport/node-handler.ts'
 
-export interface CoreServer {
-  port: number
-  /** Ends streams and waiting calls, and gives other calls `finishWithinMs`. */
-  close(): Promise<void>
-}
+export type CoreServer = Awaited<ReturnType<typeof listenForCore>>
 
 /** Calls the services in this process, without a network. */
 export function inMemoryTransport(core: Core): Transport {
@@ -30,7 +26,7 @@ interface CoreListenOptions {
   memory?: CallMemory
 }
 
-export async function serveCore(core: Core, options: CoreListenOptions): Promise<CoreServer> {
+export async function serveCore(core: Core, options: CoreListenOptions) {
   const server = await listenForCore(options)
   server.serve(core)
   return server
@@ -41,12 +37,7 @@ export async function serveCore(core: Core, options: CoreListenOptions): Promise
  * 200, others are 503, and each answer closes its connection, so that gateways send no calls. Rejects when the
  * port is in use.
  */
-export async function listenForCore({
-  host,
-  port,
-  tls,
-  memory = createCallMemory(),
-}: CoreListenOptions): Promise<CoreServer & { serve(core: Core): void }> {
+export async function listenForCore({ host, port, tls, memory = createCallMemory() }: CoreListenOptions) {
   const shutdown = new AbortController()
   let serving: RequestListener = (request, response) => {
     response.shouldKeepAlive = false
@@ -64,7 +55,7 @@ export async function listenForCore({
 
   return {
     port: (server.address() as net.AddressInfo).port,
-    serve(core) {
+    serve(core: Core) {
       const { authenticate, options, routes, find } = createCoreServices(core)
       const router = createConnectRouter({ ...options, shutdownSignal: shutdown.signal })
       routes(router)
@@ -78,6 +69,7 @@ export async function listenForCore({
         fallback: async (request, response) => answerProbe(response, await probe(core, pathOf(request))),
       })
     },
+    /** Ends streams and waiting calls, and gives other calls `finishWithinMs`. */
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       shutdown.abort()
@@ -127,7 +119,7 @@ function requireClientCertificate(services: RequestListener): RequestListener {
   }
 }
 
-async function probe(core: Core, path: string | undefined): Promise<number> {
+async function probe(core: Core, path: string | undefined) {
   if (path === '/livez') return 200
   if (path !== '/readyz') return 404
   return (await databaseCheckOf(core).isAway()) ? 503 : 200

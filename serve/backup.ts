@@ -55,7 +55,7 @@ async function backup(run: Run) {
   console.log(`Restored ${documentsIn(drilled)} documents into a second database, and started a core on it.`)
 }
 
-async function write({ backups, passphrase, dataDir }: Run, path: string): Promise<BackupContent> {
+async function write({ backups, passphrase, dataDir }: Run, path: string) {
   const present = join(dataDir, secretsFile)
   const secrets = readSecrets(present) && (await readFile(present, 'utf8'))
   const content = await backups.write({ path, passphrase, secrets })

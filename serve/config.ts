@@ -14,7 +14,7 @@ export const serveSettings = defineSettings({
 })
 
 /** Only a proxy on this machine reaches the parts, unless the given environment says otherwise. */
-function environmentOfParts(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function environmentOfParts(given: NodeJS.ProcessEnv) {
   const { DOMAIN } = serveSettings.read(given)
   const defaults: NodeJS.ProcessEnv = {
     CORE_HOST: '127.0.0.1',

@@ -26,7 +26,7 @@ export async function* configFindings(
   return true
 }
 
-function clockFinding(date: string | null): Finding {
+function clockFinding(date: string | null) {
   const seconds = Math.round((Date.parse(date ?? '') - Date.now()) / 1_000)
   if (Number.isNaN(seconds)) return fault('the answer has no date: let the proxy keep the header `Date`')
   if (Math.abs(seconds) * 1_000 > MAX_CLOCK_DIFFERENCE_MS)
@@ -36,7 +36,7 @@ function clockFinding(date: string | null): Finding {
   return fine(`the clocks differ by ${Math.abs(seconds)} s`)
 }
 
-function corsFinding(answer: Response, origin: string): Finding {
+function corsFinding(answer: Response, origin: string) {
   const allowed = answer.headers.get('access-control-allow-origin')
   if (allowed === origin) return fine(`pages of ${origin} may read answers`)
   const seen = allowed === null ? 'lacks it' : `has ${JSON.stringify(allowed)}`
@@ -45,7 +45,7 @@ function corsFinding(answer: Response, origin: string): Finding {
   )
 }
 
-async function preflightFinding(call: BrowserCall): Promise<Finding> {
+async function preflightFinding(call: BrowserCall) {
   const { status, headers } = await call({
     method: 'OPTIONS',
     path: '/sessions',
@@ -66,7 +66,7 @@ const MEND_HOST =
  * Without a session the answer is 401; 403 if the gateway gets another host than the public one, and 404
  * without `/rpc`.
  */
-async function publicHostFinding(url: URL): Promise<Finding> {
+async function publicHostFinding(url: URL) {
   const { status } = await fetch(new URL('/rpc/service.workspace.v1.WorkspaceService/GetWorkspace', url), {
     method: 'POST',
     headers: { origin: url.origin, 'content-type': 'application/json' },
@@ -79,7 +79,7 @@ async function publicHostFinding(url: URL): Promise<Finding> {
 }
 
 /** Browsers send no `Origin` with a GET of the gateway's own page, so the gateway has to know its scheme and host. */
-async function ownPageFinding(call: BrowserCall, path: string, url: URL): Promise<Finding> {
+async function ownPageFinding(call: BrowserCall, path: string, url: URL) {
   const { status } = await call({ path, hasOrigin: false, headers: { 'sec-fetch-site': 'same-origin' } })
   if (status === 200) return fine('pages of the gateway’s own origin can chat')
   return fault(`the gateway does not know that its public origin is ${url.origin}: ${MEND_HOST}`)

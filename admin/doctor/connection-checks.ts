@@ -45,14 +45,8 @@ export async function* connectionFindings(url: URL, resolve: Resolve = lookup): 
 
 const isLocal = (host: string) => host === 'localhost' || host.endsWith('.localhost') || /^(127\.|::1$)/.test(host)
 
-interface Opened {
-  isOpen: boolean
-  isRefused: boolean
-  finding: Finding
-}
-
 /** `tlsName` is the host of the certificate, or empty for a connection without TLS. */
-async function openedConnection(address: string, port: number, tlsName: string): Promise<Opened> {
+async function openedConnection(address: string, port: number, tlsName: string) {
   const socket = tlsName
     ? connectTls({
         host: address,
@@ -92,7 +86,7 @@ function connectFault({ code = '', message, name }: NodeJS.ErrnoException) {
   return `${message}: check the proxy’s address, port and TLS settings`
 }
 
-function tlsFinding(address: string, socket: TLSSocket): Finding {
+function tlsFinding(address: string, socket: TLSSocket) {
   const days = Math.floor((Date.parse(socket.getPeerCertificate().valid_to) - Date.now()) / DAY_MS)
   if (days < MIN_DAYS_LEFT) return fault(`${address}: the certificate ends in ${days} days: renew it`)
   if (socket.alpnProtocol !== 'h2')

@@ -1,7 +1,17 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { createBackoff } from '../../platform/concurrency/backoff.ts'
 import type { Services } from '../services.ts'
-import { type CoreCallOptions, untilAnswered } from './core-calls.ts'
 import { fromFeed, type LocalEvent, type LocalPage } from './local-event.ts'
+
+/** Resolves after the time, or when the signal aborts. */
+export type Pause = (ms: number, signal: AbortSignal) => Promise<unknown>
+
+export interface Following {
+  signal: AbortSignal
+  report: (line: string) => void
+  pause: Pause
+}
 
 const pageSize = 50
 const waitSeconds = 20
@@ -12,7 +22,7 @@ const answerMs = 5_000
 export async function* followFeed(
   { events }: Pick<Services, 'events'>,
   { workspaceId, from, types }: { workspaceId: string; from: string | Date; types: string[] },
-  { signal, report }: CoreCallOptions,
+  { signal, report }: Pick<Following, 'signal' | 'report'>,
 ): AsyncGenerator<LocalPage> {
   const since = from instanceof Date ? timestampFromDate(from) : undefined
   let cursor = from instanceof Date ? '' : from
@@ -34,4 +44,39 @@ export async function* followFeed(
     if (!next) return
     page = next
   }
+}
+
+/** Codes of a core that stops, restarts or is too busy. */
+const passing = new Set([
+  Code.Unavailable,
+  Code.DeadlineExceeded,
+  Code.Internal,
+  Code.Unknown,
+  Code.Aborted,
+  Code.ResourceExhausted,
+  Code.Canceled,
+])
+const pauses = { minMs: 250, maxMs: 5_000 }
+
+/**
+ * Repeats a call while the core does not answer it. Returns undefined if the signal aborts. Throws lasting
+ * errors.
+ */
+export async function untilAnswered<T>(
+  call: () => Promise<T>,
+  { signal, report }: Pick<Following, 'signal' | 'report'>,
+): Promise<T | undefined> {
+  for (const backoff = createBackoff(pauses); !signal.aborted; await backoff.pause(signal)) {
+    try {
+      const answer = await call()
+      if (backoff.failures() > 0) report('the core answers again')
+      return answer
+    } catch (reason) {
+      if (signal.aborted) return undefined
+      const error = ConnectError.from(reason)
+      if (!passing.has(error.code)) throw error
+      if (backoff.failures() === 0) report(`the core does not answer (${Code[error.code]}); retrying`)
+    }
+  }
+  return undefined
 }

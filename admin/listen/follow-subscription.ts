@@ -1,7 +1,7 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import type { Services } from '../services.ts'
-import { type CoreCallOptions, type Pause, untilAnswered } from './core-calls.ts'
+import { type Following, untilAnswered } from './follow-feed.ts'
 import { type LocalEvent, type LocalPage, localEvent } from './local-event.ts'
 
 const everyMs = 1_000
@@ -13,7 +13,7 @@ const timeoutMs = 5_000
 export async function* followSubscription(
   { leads }: Pick<Services, 'leads'>,
   { workspaceId, subscriptionId, from }: { workspaceId: string; subscriptionId: string; from: Date },
-  options: CoreCallOptions & { pause: Pause },
+  options: Following,
 ): AsyncGenerator<LocalPage> {
   const { signal, pause } = options
   const known = new Map<string, number>()

@@ -2,17 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { parseRetryAfter } from '../../platform/http/retry-after.ts'
-import type { Pause } from './core-calls.ts'
+import type { Pause } from './follow-feed.ts'
 import type { LocalEvent } from './local-event.ts'
-
-interface ForwarderOptions {
-  url: URL
-  secret: string
-  report: (line: string) => void
-  now?: () => number
-  random?: () => number
-  pause: Pause
-}
 
 const attemptTimeoutMs = 10_000
 /** Maximum number of events that wait for a retry. */
@@ -22,13 +13,20 @@ const maxWaiting = 1_000
 export const isRetried = (status: number) => [408, 425, 429].includes(status) || status >= 500 || status < 200
 
 /** Sends events with the headers, signatures and retries that a destination gets. */
-export function createForwarder(options: ForwarderOptions) {
+export function createForwarder(options: {
+  url: URL
+  secret: string
+  report: (line: string) => void
+  now?: () => number
+  random?: () => number
+  pause: Pause
+}) {
   const { url, secret, report, now = Date.now, random = Math.random, pause } = options
   const stopped = new AbortController()
   const open = new Set<LocalEvent>()
   const waiting = new Set<Promise<void>>()
 
-  async function attempt(event: LocalEvent): Promise<{ answer: string; isFinal: boolean; retryAfterMs?: number }> {
+  async function attempt(event: LocalEvent) {
     const { id, body } = event
     const began = performance.now()
     const secrets = { active: secret, all: [secret] }

@@ -42,7 +42,7 @@ export const fromFeed = (event: Event, replayFrom: string): LocalEvent =>
     replayFrom,
   })
 
-function factsOf(event: Event): EventFacts {
+function factsOf(event: Event) {
   const { conversationId, sequence, leadId, workflowId, delivery, subscriptionDisabled: disabled } = event
   const message = event.message?.message
   return {

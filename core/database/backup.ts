@@ -154,7 +154,7 @@ export async function readBackup(
 }
 
 /** Writes into an empty database, and compares the numbers of documents. Makes no indexes. */
-async function restoreInto(db: Db, file: BackupFile): Promise<BackupContent> {
+async function restoreInto(db: Db, file: BackupFile) {
   const content = await readBackup(file, (collection, documents) =>
     db.collection(collection).insertMany(documents, { ordered: false }),
   )

@@ -65,7 +65,7 @@ export async function connected<T>(
  * Returns a `SettingError` for an unreadable certificate, a rejected user or a missing permission; else the
  * error.
  */
-function connectFault(error: unknown): unknown {
+function connectFault(error: unknown) {
   const { code, path, message = '' } = error as { code?: unknown; path?: string; message?: string }
   // The driver reads the files that the URI names when it connects.
   if (path !== undefined) return new SettingError(`MONGODB_URI: the file ${path} cannot be read (${code})`)

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
-import { createLeases, type Lease } from '../mongodb/leases.ts'
+import { createLeases } from '../mongodb/leases.ts'
 
 const id = 'migrations'
 const leaseMs = 15_000
@@ -19,7 +19,7 @@ export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = 
   const leases = createLeases(locks, { until: 'until', token: 'holder' })
   const until = () => new Date(now() + leaseMs)
 
-  async function take(): Promise<Lease> {
+  async function take() {
     for (let waitedMs = 0; ; waitedMs += retryEveryMs) {
       const taken = await leases.take({ now: new Date(now()), until: until() }, { _id: id }, { by })
       const lease = taken?.lease ?? (await leases.insert({ _id: id, by }, until()))

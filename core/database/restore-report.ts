@@ -1,98 +1,24 @@
 import type { Db, Document, Filter } from 'mongodb'
+import undoneKinds from './restore-report.json' with { type: 'json' }
 
-/**
- * What a restore undoes. `gone`: only the replaced data has the document. `back`: only the backup has it.
- * `listedBy` is listed instead of ids; `none` lists nothing.
- */
-const kind = (
-  collection: string,
-  differs: 'gone' | 'back' | ((replaced: Document, restored: Document) => boolean),
-  title: string,
-  advice: string,
-  more: { filter?: Filter<Document>; listedBy?: 'conversationId' | 'none' } = {},
-) => ({ collection, differs, title, advice, ...more })
+/** What a restore undoes, and what the operators do about it. */
+interface UndoneKind {
+  title: string
+  collection: string
+  filter?: Filter<Document>
+  /** `gone`: only the replaced data has the document. `back`: only the backup has it. Else a comparison, or a field. */
+  differs: string
+  advice: string
+  /** Field that is listed instead of ids. `none` lists nothing, because the ids are hashes. */
+  listedBy?: string
+}
 
-type UndoneKind = ReturnType<typeof kind>
-
+const kinds: UndoneKind[] = undoneKinds
 const isFinal = ({ status }: Document) => ['accepted', 'failed', 'dead_lettered'].includes(status)
-const changed = (field: string) => (replaced: Document, restored: Document) =>
-  JSON.stringify(replaced[field]) !== JSON.stringify(restored[field])
-const revived = (replaced: Document, restored: Document) => replaced.status !== 'active' && restored.status === 'active'
-const reopened = (replaced: Document, restored: Document) => isFinal(replaced) && !isFinal(restored)
-const banned = { filter: { bannedAt: { $exists: true } } }
-const again = 'Repeat what must hold.'
-
-const kinds = [
-  kind('visitors', 'gone', 'Bans that are lifted', 'Ban them again.', banned),
-  kind('visitors', 'back', 'Bans that are back', 'Lift them again.', banned),
-  kind('networkBans', 'gone', 'Bans of addresses that are lifted', 'Ban them again.'),
-  kind(
-    'sessions',
-    revived,
-    'Sessions of visitors that had ended (revoked, banned, closed) and are live again',
-    'Revoke those that must not be used. A visitor who had signed out is signed in again.',
-  ),
-  kind(
-    'sessions',
-    changed('consents'),
-    'Consent decisions that are undone',
-    'Raise the version of the consent policy, so that every visitor is asked again.',
-  ),
-  kind('suppressions', 'gone', 'Suppressions that are lost', 'Import them again.'),
-  kind('suppressions', 'back', 'Suppressions that are back', 'Remove them again.'),
-  kind(
-    'consoleSessions',
-    'back',
-    'Console sessions that had been signed out and are signed in again',
-    'They end at the latest 12 hours after their sign-in.',
-  ),
-  kind('erasures', 'gone', 'Erasures that are undone: the data of these people is back', 'Erase them again.'),
-  kind('removals', 'gone', 'Deletions that are undone', again),
-  kind(
-    'installations',
-    changed('identitySecrets'),
-    'Identity secrets that are as before their rotation',
-    'Rotate them again. The host backend may sign with a secret that is unknown now.',
-  ),
-  kind(
-    'leadSubscriptions',
-    changed('secrets'),
-    'Signing secrets that are as before their rotation',
-    'Rotate them again. The receiver may know only the newer secret.',
-  ),
-  kind('connections', changed('status'), 'Connections with an earlier status', again),
-  kind('policyChanges', 'gone', 'Changes by operators that are undone', again),
-  kind(
-    'deliveries',
-    reopened,
-    'Deliveries that had ended and are sent again under the same ids',
-    'Receivers that deduplicate by delivery id accept them once.',
-  ),
-  kind(
-    'deliveries',
-    'gone',
-    'Deliveries that are gone',
-    'What was sent stays sent. A repeated request makes a new delivery with another id.',
-  ),
-  kind('leads', 'gone', 'Leads that are gone', 'Receivers may have them.'),
-  // Their ids are hashes.
-  kind(
-    'idempotency',
-    'gone',
-    'Idempotency records that are gone',
-    'A client that repeats one of these requests makes it anew.',
-    { listedBy: 'none' },
-  ),
-  kind('sessions', 'gone', 'Sessions of visitors that are gone', 'These visitors start a new chat.'),
-  kind('conversations', 'gone', 'Conversations that are gone', 'Nothing can bring them back but the replaced data.'),
-  kind(
-    'events',
-    'gone',
-    'Messages and other events that are gone',
-    'Visitors and operators read the history again. The numbers are by conversation.',
-    { listedBy: 'conversationId' },
-  ),
-]
+const comparisons: Record<string, (replaced: Document, restored: Document) => boolean> = {
+  revived: (replaced, restored) => replaced.status !== 'active' && restored.status === 'active',
+  reopened: (replaced, restored) => isFinal(replaced) && !isFinal(restored),
+}
 
 const maxListed = 1_000
 const always = `Not known here, whether or not there was data to compare:
@@ -117,6 +43,9 @@ export async function reportOf(facts: { file: string; at: Date; restored: Db; re
 
 async function partOf(kind: UndoneKind, replaced: Db, restored: Db) {
   const { title, differs, advice, listedBy } = kind
+  const isDifferent =
+    comparisons[differs] ??
+    ((one: Document, other: Document) => JSON.stringify(one[differs]) !== JSON.stringify(other[differs]))
   const [before, after] = await Promise.all([read(replaced, kind), read(restored, { ...kind, listedBy: 'none' })])
   const ids =
     differs === 'back'
@@ -124,7 +53,7 @@ async function partOf(kind: UndoneKind, replaced: Db, restored: Db) {
       : [...before].flatMap(([id, document]) => {
           const other = after.get(id)
           if (differs === 'gone') return other ? [] : [id]
-          return other && differs(document, other) ? [id] : []
+          return other && isDifferent(document, other) ? [id] : []
         })
   if (ids.length === 0) return ''
   const names =
@@ -138,8 +67,7 @@ const countsOf = (names: string[]) =>
   [...Map.groupBy(names, (name) => name)].map(([name, all]) => `${name}: ${all.length}`)
 
 async function read(db: Db, { collection, filter = {}, differs, listedBy = 'none' }: UndoneKind) {
-  const compared = typeof differs === 'string' ? [] : ['status', 'consents', 'identitySecrets', 'secrets']
-  const projection = Object.fromEntries(['_id', listedBy, ...compared].map((name) => [name, 1]))
+  const projection = Object.fromEntries(['_id', 'status', listedBy, differs].map((name) => [name, 1]))
   const documents = new Map<string, Document>()
   for await (const document of db.collection(collection).find(filter, { projection }))
     documents.set(String(document._id), document)

@@ -112,7 +112,7 @@ export async function inviteOperator(
   core: Core,
   caller: Caller,
   { workspaceId, ...given }: { workspaceId: string; role?: Role; mail?: string; operator?: string },
-): Promise<{ secret: string; link: SignInLink; mailed: boolean }> {
+) {
   const known = given.operator === undefined ? undefined : await requiredMember(core, workspaceId, given.operator)
   const role = known ? known.role : given.role
   const mail = known ? known.mail : mailOf(given.mail)
@@ -192,7 +192,7 @@ export async function updateOwnAccount(
   workspaceId: string,
   id: string,
   { name, mail }: { name?: string; mail?: string },
-): Promise<{ member: Member; confirmationMailed: boolean }> {
+) {
   validate(field('/name', name?.trim(), line(1, 128)))
   const changed = mail === '' ? undefined : mailOf(mail)
   const present = await requiredMember(core, workspaceId, id)

@@ -8,10 +8,7 @@ export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 
 export const maxListed = 1_000
 
-export async function addLink(
-  { db }: Core,
-  link: Omit<SignInLink, 'id'>,
-): Promise<{ secret: string; link: SignInLink }> {
+export async function addLink({ db }: Core, link: Omit<SignInLink, 'id'>) {
   const secret = newSecret()
   const id = secretId(secret)
   await db.signInLinks.insertOne({ _id: id, ...link })

@@ -75,7 +75,7 @@ export async function findSignInLink(core: Core, secret: string): Promise<SignIn
   return link
 }
 
-async function useLink(core: Core, secret: string): Promise<SignInLink> {
+async function useLink(core: Core, secret: string) {
   const link = await takeLink(core, secret)
   if (!link) throw refused()
   return link
@@ -135,7 +135,7 @@ export async function createSignInLink(
   core: Core,
   caller: Caller,
   { workspaceId, operator = caller.subject, scopes }: { workspaceId: string; operator?: string; scopes: string[] },
-): Promise<{ secret: string; expiresAt: Date }> {
+) {
   validate(field('/operator', operator, line(1, 128)))
   const granted = scopes.length > 0 ? scopes : [...caller.scopes].filter((scope) => operatorScopes.has(scope))
   if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
@@ -184,11 +184,7 @@ export async function signIn(
 }
 
 /** Creates a link for the first owner, whose account it creates if there is none. Errors: `NotFound`. */
-export async function createOwnerLink(
-  core: Core,
-  workspaceId: string,
-  newOperator: string,
-): Promise<{ secret: string; expiresAt: Date }> {
+export async function createOwnerLink(core: Core, workspaceId: string, newOperator: string) {
   if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
   const [owner] = activeOwners(await listMembers(core, workspaceId))
   const expiresAt = lifetime(core, linkLifetimeMs)

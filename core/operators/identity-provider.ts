@@ -26,7 +26,7 @@ export function createIdentityProvider(config: CoreConfig, now: () => number) {
   const isInsecure = issuer.startsWith('http:')
   let discovered: { at: number; metadata: Promise<oidc.ServerMetadata> } | undefined
 
-  async function discover(): Promise<oidc.ServerMetadata> {
+  async function discover() {
     const execute = isInsecure ? [oidc.allowInsecureRequests] : []
     const options = { execute, timeout: timeoutSeconds }
     return (await oidc.discovery(new URL(issuer), clientId, undefined, undefined, options)).serverMetadata()

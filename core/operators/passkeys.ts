@@ -109,10 +109,7 @@ export async function addPasskey(
 }
 
 /** `browserSecret` binds the sign-in to this browser. Errors: `ValidationFailed`. */
-export async function beginPasskeySignIn(
-  core: Core,
-  origin: string,
-): Promise<{ optionsJson: string; browserSecret: string }> {
+export async function beginPasskeySignIn(core: Core, origin: string) {
   validate(field('/origin', origin, httpUrl))
   const rpID = new URL(core.config.PUBLIC_URL || origin).hostname
   const options = await (await webAuthn()).generateAuthenticationOptions({

@@ -31,7 +31,7 @@ export const identityProviderOf = perCore(({ config, now }): IdentityProvider | 
   config.OIDC_ISSUER === '' ? undefined : createIdentityProvider(config, now),
 )
 
-function requireProvider(core: Core): IdentityProvider {
+function requireProvider(core: Core) {
   const provider = identityProviderOf(core)
   if (!provider) throw new ServiceError(ErrorCode.NOT_FOUND)
   return provider
@@ -41,11 +41,7 @@ function requireProvider(core: Core): IdentityProvider {
  * Returns the provider's URL and a new secret for the browser. Errors: `NotFound` without a provider,
  * `ServiceUnavailable`, `ValidationFailed`.
  */
-export async function beginProviderSignIn(
-  core: Core,
-  origin: string,
-  replacedSecret: string,
-): Promise<{ url: string; browserSecret: string }> {
+export async function beginProviderSignIn(core: Core, origin: string, replacedSecret: string) {
   const found = requireProvider(core)
   validate(field('/origin', origin, url('http', 'https')))
   const [state, nonce, codeVerifier, browserSecret] = [newSecret(), newSecret(), newSecret(), newSecret()]

@@ -13,21 +13,19 @@ const maxDelayMs = 5_000
 
 export type Engine = Awaited<ReturnType<typeof attachEngine>>
 
-type EngineOptions = {
+/**
+ * Attaches to the engine of a data folder, or hosts it in a child process, and restarts it if it dies. When the
+ * hosting process ends, an attached one takes over; drivers reconnect to the same address. Errors:
+ * `EngineError`, the signal's reason.
+ */
+export const attachEngine = async (options: {
   dataDir: string
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Has the same effect as `stop`. */
   signal?: AbortSignal
   /** How long to wait for a folder whose engine does not respond. */
   heldForMs?: number
-}
-
-/**
- * Attaches to the engine of a data folder, or hosts it in a child process, and restarts it if it dies. When the
- * hosting process ends, an attached one takes over; drivers reconnect to the same address. Errors:
- * `EngineError`, the signal's reason.
- */
-export const attachEngine = async (options: EngineOptions) => {
+}) => {
   const { dataDir, logger, heldForMs = 10_000 } = options
   const stopping = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stopping.signal]) : stopping.signal

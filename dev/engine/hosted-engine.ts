@@ -14,17 +14,15 @@ const keptOutput = 4_000
 
 export type HostedEngine = Awaited<ReturnType<typeof hostEngine>>
 
-type HostDeps = {
+/** Waits until the engine is ready. Errors: `EngineError`, the signal's reason. No process is then left. */
+export const hostEngine = async (deps: {
   place: EnginePlace
   /** Starts Node so that the engine finds its C library. */
   command: NodeCommand
   logger: Pick<Logger, 'warn'>
   signal: AbortSignal
   readyWithinMs?: number
-}
-
-/** Waits until the engine is ready. Errors: `EngineError`, the signal's reason. No process is then left. */
-export const hostEngine = async (deps: HostDeps) => {
+}) => {
   const { place, command, logger, signal, readyWithinMs = startWithinMs } = deps
   signal.throwIfAborted()
   const entry = join(import.meta.dirname, 'engine-process.ts')

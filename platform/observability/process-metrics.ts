@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { droppedLineCount } from './logger.ts'
 import { warnNearMemoryLimit } from './memory-warning.ts'
-import { atScrape, createMetricSet, type Registry } from './metrics.ts'
+import { atScrape, createMetricSet } from './metrics.ts'
 import texts from './process-metrics.json' with { type: 'json' }
 
 export const serviceVersion = (): string =>
@@ -17,7 +17,7 @@ interface PartFacts {
 }
 
 /** Warns when memory is nearly full. */
-export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger): { registry: Registry } {
+export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger) {
   if (logger) warnNearMemoryLimit(logger)
   const { registry, counter, gauge } = createMetricSet(texts)
   const build = gauge('service_build_info', ['part', 'version', 'node'])
