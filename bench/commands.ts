@@ -1,6 +1,4 @@
-/**
- * Executes commands that the bench sends to this child process. Exits when the bench disconnects.
- */
+/** Executes commands of the bench in this child process. */
 export function handleCommands<Command>(execute: (command: Command) => Promise<unknown>): void {
   process.on('message', (command: Command) => {
     execute(command).then(
@@ -13,5 +11,5 @@ export function handleCommands<Command>(execute: (command: Command) => Promise<u
   process.send?.('ready')
 }
 
-/** Milliseconds since 1970 with fractions, comparable between processes of one machine. */
+/** Comparable between processes of one machine. */
 export const clock = (): number => performance.timeOrigin + performance.now()

@@ -1,4 +1,4 @@
-// Process that hosts an embedded database engine. Argument: its data folder.
+// Hosts an embedded engine. Argument: its data folder.
 import { attachEngine } from '../dev/engine/engine.ts'
 import { handleCommands } from './commands.ts'
 

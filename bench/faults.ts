@@ -17,25 +17,22 @@ import {
   scratchFolder,
   tablesOf,
 } from './measure.ts'
-import { startNchan } from './rivals/nchan.ts'
-import { installPeers, peerVersion, requirePeer } from './rivals/programs.ts'
+import { installPeers, peerVersion, requirePeer, startNchan } from './rivals/programs.ts'
 import { pageOrigin, startService } from './service.ts'
 import { quantile } from './table.ts'
 
-/** A chat of one visitor and one agent. The visitor's connections pass through the faulty proxy. */
+/** The visitor's connections pass through the faulty proxy. */
 interface Chat {
   visitorSends(text: string): unknown
   agentSends(text: string): unknown
   stop(): Promise<void>
 }
 
-/** Opens the chat of a contender. Its callbacks get each text that arrives. */
 type Open = (through: Through, onVisitor: (text: string) => void, onAgent: (text: string) => void) => Promise<Chat>
 
-/** Starts the proxy before a port. Returns the port of the proxy. */
+/** Returns the port of the proxy before a port. */
 type Through = (port: number) => Promise<number>
 
-/** Repeats a call until it succeeds. */
 async function repeated<T>(call: () => T): Promise<Awaited<T>> {
   for (;;) {
     try {
@@ -46,7 +43,7 @@ async function repeated<T>(call: () => T): Promise<Awaited<T>> {
   }
 }
 
-/** Sends texts one after another, each until it succeeds, as somebody does who must lose none and keep their order. */
+/** For somebody who must lose no text and keep their order. */
 function inOrder(send: (text: string) => unknown) {
   let last: Promise<unknown> = Promise.resolve()
   return (text: string) => {
@@ -90,7 +87,7 @@ const service = chat(
       if (!stopped.signal.aborted) throw error
     })
     return {
-      // The client refuses a message while many wait. It is sent again later.
+      // The client refuses a message while many wait.
       visitorSends: inOrder((text) => client.sendMessage(text)),
       agentSends: inOrder(async (text) =>
         messaging.sendAgentMessage({ conversationId: await known, clientOperationId: text, body: text }),
@@ -211,7 +208,6 @@ const nchan = chat(
   },
 )
 
-/** Cuts, delays, and loses answers, which makes clients repeat, until the signal aborts. Then it mends. */
 async function disturb(proxy: FaultyProxy, random: Random, signal: AbortSignal) {
   while (!signal.aborted) {
     await delay(random.between(300, 1_500))
@@ -224,7 +220,6 @@ async function disturb(proxy: FaultyProxy, random: Random, signal: AbortSignal) 
   }
 }
 
-/** Counts how texts arrive that were sent with their number and time. */
 function counter() {
   const seen = new Set<number>()
   const lateMs: number[] = []
@@ -254,7 +249,6 @@ function counter() {
 
 const perSecond = 4
 
-/** A chat through the proxy. Its work sends messages both ways through the faults, and counts what arrives. */
 function chat(name: string, about: string, open: Open): Contender {
   return {
     name,
@@ -273,7 +267,6 @@ function chat(name: string, about: string, open: Open): Contender {
       )
       return {
         processes: {},
-        settled: async () => {},
         async stop() {
           await opened.stop()
           await proxy!.close()
@@ -290,7 +283,7 @@ function chat(name: string, about: string, open: Open): Contender {
           }
           done.abort()
           await disturbed
-          // Waits until nothing has arrived for as long as a client may pause before it tries again.
+          // For as long as a client may pause before it tries again.
           for (let [before, quiet] = [-1, 0]; quiet < 15; await delay(1_000)) {
             const arrived = visitor.seen.size + agent.seen.size
             quiet = arrived === 2 * messages ? 15 : arrived === before ? quiet + 1 : 0
@@ -311,7 +304,6 @@ const columns: Column[] = [
   ['99th percentile', 'p99', 'ms'],
 ]
 
-/** What arrives of messages each way, while a proxy cuts and delays the visitor’s connections and loses answers. */
 export const part: Part = async (options) => {
   await installPeers()
   const messages = options.quick ? 200 : 1_000

@@ -16,7 +16,7 @@ const columns: Column[] = [
   ['processor time of a request', 'cpuMicros', 'µs', 0],
 ]
 
-/** A service whose first visitor has a tenth of all messages. Other conversations have 20 each. */
+/** The first visitor has a tenth of all messages, other conversations 20 each. */
 function filledWith(messages: number) {
   const service = serviceWith(`${amount(messages)} messages`, 'a gateway, a core and an engine of its own')
   return {
@@ -41,7 +41,6 @@ function filledWith(messages: number) {
   }
 }
 
-/** Measures how the time of single requests depends on the number of stored messages. */
 export const part: Part = async (options) => {
   const { quick } = options
   const times = quick ? 100 : 400

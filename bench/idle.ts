@@ -20,11 +20,10 @@ const resting = (name: string, about: string, options: ServiceOptions): Contende
     // The first scrape measures what is not measured again for minutes.
     await commandsOf(metricsUrls)
     await delay(restMs)
-    return { processes, stop, settled: async () => {}, work: async () => (await commandsOf(metricsUrls)) as never }
+    return { processes, stop, work: async () => (await commandsOf(metricsUrls)) as never }
   },
 })
 
-/** Returns how many commands the cores have sent to the database, by name. */
 async function commandsOf(urls: string[]): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const url of urls) {
@@ -35,7 +34,6 @@ async function commandsOf(urls: string[]): Promise<Record<string, number>> {
   return counts
 }
 
-/** Measures what the service costs while nobody uses it: processor time, and commands of the database. */
 export const part: Part = async (options) => {
   const seconds = options.quick ? 20 : 60
   const run = async (running: Running) => {
@@ -49,7 +47,6 @@ export const part: Part = async (options) => {
     )
     const sum = (of: typeof after) => of.reduce((total, [, count]) => total + count, 0) / seconds
     const written = after.filter(([name]) => writes.includes(name))
-    // The log shows the rate of each command.
     const rates = Object.fromEntries(after.map(([name, count]) => [name, count / seconds]))
     return { ...rates, percent: (cpuSeconds! / seconds) * 100, commands: sum(after), writes: sum(written) * 10 }
   }

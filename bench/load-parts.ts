@@ -14,7 +14,6 @@ import { inOne, inParts, serviceWith } from './service.ts'
 
 const otherCheckout = (root: string | undefined): Contender[] =>
   root ? [serviceWith('Other checkout', 'the service of another checkout', { root })] : []
-/** A step, or a warm-up, that gives this command to the load. */
 const does = (command: LoadCommand) => (running: Running) => measured(running, () => running.work(command))
 const cost = (of: string): Column => [`processor time of ${of}`, 'cpuMicros', 'µs']
 const times: Column[] = [
@@ -30,7 +29,7 @@ const sendColumns: Column[] = [
   ['lost', 'lost', ''],
 ]
 
-/** Measures how fast visitors’ messages are accepted. Their cost contains the work that is done later. */
+/** The cost contains the work that is done later. */
 export const send: Part = async (options) => {
   const measures = options.quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const command: LoadCommand = { do: 'requests', kind: 'send', connections: 64, ...measures }
@@ -71,7 +70,6 @@ const requestColumns: Column[] = [
   ['engine', 'engineMicros', 'µs'],
 ]
 
-/** Measures the processor time of each kind of request, 32 at once: in one process, and in gateway and core apart. */
 export const requests: Part = async (options) => {
   const measures = options.quick ? { warmUpMs: 300, measuredMs: 1_000 } : { warmUpMs: 500, measuredMs: 3_000 }
   const steps = kinds.map(([kind, title]) => ({
@@ -107,10 +105,6 @@ const twoCores = serviceWith(
   },
 )
 
-/**
- * Measures the time until an agent’s message is on the visitor’s stream, without and with other messages. All
- * contenders get the same load, over HTTP.
- */
 export const latency: Part = async (options) => {
   const count = options.quick ? 40 : 150
   const steps = [0, 500].map((besideEachSecond) => ({

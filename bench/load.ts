@@ -1,5 +1,5 @@
-// Load process. Its visitors make requests, and an agent talks to one of them. Argument: the file with the
-// access to the service, or the kind and port of another server, such as `bare:8080`.
+// Load process. Argument: the file with the access to the service, or kind and port of another server, such as
+// `bare:8080`.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -10,7 +10,6 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { connectService } from '../core-client/index.ts'
 import { clock, handleCommands } from './commands.ts'
-import { type HttpConnection, openConnection } from './http-connection.ts'
 import type { Figures } from './measure.ts'
 import { streamCount } from './rivals/message-stores.ts'
 import type { Access } from './service.ts'
@@ -19,7 +18,9 @@ import {
   type BenchVisitor,
   createVisitors,
   expectStatus,
+  type HttpConnection,
   inLanes,
+  openConnection,
   pageHeaders,
   postAs,
   readHistory,
@@ -28,18 +29,15 @@ import {
 } from './visitors.ts'
 
 export type LoadCommand =
-  /** Makes requests of one kind on each connection, one after the other: for a time, or a number of `times`. */
+  /** On each connection one after the other, for a time or a number of `times`. */
   | { do: 'requests'; kind: Kind; connections: number; warmUpMs?: number; measuredMs?: number; times?: number }
-  /** Sends an agent's messages, and measures when the visitor's stream has each. Meanwhile visitors send others. */
+  /** Until the visitor's stream has each message. Meanwhile visitors send others. */
   | { do: 'talk'; count: number; pauseMs: number; besideEachSecond: number }
-  /** Takes another length of the first visitor's conversation, for the kind `largest page`. */
+  /** For the kind `largest page`. */
   | { do: 'setLargest'; length: number }
   | { do: 'visitors' }
 
-/**
- * Requests use connections and visitors in turn. The number of visitors is a multiple of that of connections, so
- * no visitor has two messages under way.
- */
+/** A multiple of the connections, so that no visitor has two messages under way. */
 const visitorCount = 256
 const historyLength = 25
 const text = 'Do you ship to Graz? I would like to have it there by Friday.'
@@ -52,7 +50,7 @@ const core = access && (await connectService({ urls: [access.coreUrl], token: ac
 
 interface Visitor extends BenchVisitor {
   renewalToken: string
-  /** Id of a navigation request that the visitor has accepted. */
+  /** Navigation request that the visitor has accepted. */
   commandId?: string
 }
 const visitors = access ? ((await createVisitors(port, access.siteKey, visitorCount)) as Visitor[]) : []
@@ -66,7 +64,6 @@ async function send(on: HttpConnection, visitor: Visitor | undefined, turn: numb
   sent += 1
 }
 
-/** Requests by kind. Each throws if the status is not the expected one. */
 const requests = {
   livez: (on: HttpConnection) => expectStatus(200, on.send('GET', '/livez', {})),
   config: (on: HttpConnection) =>
@@ -88,11 +85,10 @@ const requests = {
 }
 export type Kind = keyof typeof requests
 
-/** Acknowledges the navigation request. Each call sends the same outcome with a new key. */
+/** The same outcome with a new key. */
 const acknowledge = (on: HttpConnection, visitor: Visitor) =>
   postAs(on, visitor, 200, `/commands/navigation/${visitor.commandId}/acknowledgements`, { outcome: 'accepted' })
 
-/** Writes a page of history and creates an accepted navigation request for each visitor. */
 async function prepareOnce() {
   if (visitors[0]?.commandId !== undefined) return
   await inLanes(port, visitors, async (on, visitor) => {
@@ -103,7 +99,6 @@ async function prepareOnce() {
   })
 }
 
-/** The path and the body of a message to another server. */
 function messageTo(stream: number): [path: string, body: object] {
   const message = { clientOperationId: randomUUID(), body: text, contentType: 'text' }
   return [kind === 'streams' ? `/streams/${stream}` : '/messages', message]
@@ -141,7 +136,6 @@ async function makeRequests(command: LoadCommand & { do: 'requests' }): Promise<
   return { rate: waits.length / seconds, p50, p99, done, sent: sent - sentBefore }
 }
 
-/** Sends messages at a fixed rate until the returned function is called. */
 function sendSteadily(eachSecond: number, lanes = 50): () => Promise<unknown> {
   let isOver = eachSecond === 0
   const everyMs = (1000 * lanes) / eachSecond
@@ -161,7 +155,6 @@ function sendSteadily(eachSecond: number, lanes = 50): () => Promise<unknown> {
   }
 }
 
-/** Opens the stream of the first visitor, or of a channel of another server. */
 async function openStream() {
   const [first] = visitors
   const headers = {
@@ -188,7 +181,6 @@ async function openStream() {
   })
   stream.on('error', () => {})
   return {
-    /** Resolves to the time at which this text arrives. */
     arrivalOf: (body: string) =>
       new Promise<number>((resolve) => {
         wanted = body
@@ -232,7 +224,7 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
   return { p50, p99, beside: (all - count) / seconds, done: all, sent: all }
 }
 
-// A first message costs more, because it also binds the session to the conversation.
+// It also binds the session to the conversation, which costs more.
 await inLanes(port, visitors, (on, visitor) => sendMessage(on, visitor))
 
 handleCommands(async (command: LoadCommand) => {

@@ -12,7 +12,6 @@ ${Object.entries(parts)
   .map(([name, [about]]) => `  ${name.padEnd(10)} ${about}`)
   .join('\n')}`
 
-/** Processor, memory, operating system, Node version and load of the machine, printed with every result. */
 async function machineFacts(): Promise<[name: string, value: string][]> {
   const system = await readFile('/etc/os-release', 'utf8').catch(() => '')
   const name = /^PRETTY_NAME="?([^"\n]*)/m.exec(system)?.[1] ?? process.platform

@@ -1,37 +1,33 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { childrenOf } from '../test/support/proc.ts'
 import type { StartedProcess } from '../test/support/processes.ts'
 import type { Cell, Table } from './table.ts'
-import { type Usage, usageOf } from './usage.ts'
 
 export interface PartOptions {
-  /** Number of repeated measurements per contender. */
   rounds: number
-  /** If true, the part runs the same steps with shorter durations and smaller sizes. */
+  /** Shorter durations and smaller sizes. */
   quick: boolean
-  /** If true, steps that support it run with longer durations and larger sizes. */
+  /** Longer durations and larger sizes. */
   full: boolean
-  /** Names of the steps and contenders to run. If empty, all run. */
+  /** Steps and contenders. If empty, all run. */
   only: string[]
-  /** Root folder of another checkout to measure beside this one. */
+  /** Another checkout to measure beside this one. */
   against?: string | undefined
-  /** Folder for CPU profiles of the service's processes. */
+  /** For CPU profiles. */
   profile?: string | undefined
-  /** Logs progress. */
   log: (line: string) => void
 }
 
-/** One part of the bench: measures in rounds and returns its tables. */
 export type Part = (options: PartOptions) => Promise<Table[]>
 
-/** Figures of one measurement, by name. Times are in milliseconds if the name says nothing else. */
+/** Of one measurement, by name. Times are in milliseconds if the name says nothing else. */
 export type Figures = Record<string, number>
 
-/** A system that the bench measures: the service in one of its layouts, or another system. */
 export interface Contender<R extends Running = Running> {
   name: string
-  /** Environment and settings, printed below the tables. */
+  /** Environment and settings, below the tables. */
   about: string
   /** Throws if the system cannot run on this machine. */
   start(options: StartOptions): Promise<R>
@@ -39,38 +35,35 @@ export interface Contender<R extends Running = Running> {
 
 export interface StartOptions {
   profile?: string | undefined
-  /** Visitors with a stream, and servers for them. Other parts than `streams` have no use for them. */
+  /** Visitors with a stream, and servers for them, in the part `streams`. */
   visitors?: number
   gateways?: number
 }
 
 export interface Running {
-  /** Processes whose processor time is measured, by role. The load process is not among them. */
+  /** By role, without the load process. Their processor time is measured. */
   processes: Record<string, StartedProcess[]>
-  /** Does one unit of work, such as a second of sends, and returns its figures. */
   work<Answer = Figures>(command: object): Promise<Answer>
-  /** Resolves when the work that nobody waited for is done too. */
-  settled(): Promise<void>
-  /** Number of messages in the store. Missing for a system that keeps none. */
+  /** When the work that nobody waited for is done. Missing if there is none. */
+  settled?(): Promise<void>
+  /** Messages in the store. Missing for a system that keeps none. */
   stored?(): Promise<number>
   stop(): Promise<void>
 }
 
-/** A column: its title, the name of its figure, and the unit and digits of the figure. */
 export type Column = [title: string, figure: string, unit: string, digits?: number]
 
-/** What is measured of each contender. Steps with the same title share a table. */
+/** Steps with the same title share a table. */
 export interface Step<R extends Running = Running> {
   name: string
   title: string
   columns: Column[]
-  /** Returns the name of a row. Default: the contender’s, followed by the variant if there is one. */
+  /** Default: the contender’s name, followed by the variant. */
   row?(contender: string, variant: string): string
-  /** Servers and visitors that this step needs. */
   start?: StartOptions
-  /** Whether the contender can take part. Default: each can. */
+  /** Default: each contender can take part. */
   isFor?(contender: Contender): boolean
-  /** Returns figures, or figures by variant. */
+  /** By variant, if there are several. */
   run(running: R): Promise<Figures | Map<string, Figures>>
 }
 
@@ -78,11 +71,9 @@ interface Row {
   step: Step
   contender: Contender
   variant: string
-  /** One entry for each round. */
   figures: Figures[]
 }
 
-/** What was measured. */
 export interface Results {
   steps: Step[]
   rows: Row[]
@@ -93,26 +84,23 @@ interface Comparison<R extends Running> {
   contenders: Contender<R>[]
   steps: Step<R>[]
   options: PartOptions
-  /** Done once with each started contender. Its figures are discarded. */
+  /** The figures are discarded. */
   warmUp?(running: R): Promise<unknown>
   /**
-   * `once`: all contenders run beside each other from the first round to the last. `round`: each starts anew in each
-   * round. `step`: also for each step. Default: `once`.
+   * `once`: all contenders run beside each other in all rounds. `round`: each starts anew in each round.
+   * `step`: in each step.
    */
   starts?: 'once' | 'round' | 'step'
 }
 
-/** Those whose names, or beginnings of names, `only` has. All, if it names none of them. */
+/** All, if `only` names none of them. */
 function chosenOf<Item extends { name: string }>(items: Item[], only: string[], isWhole: boolean): Item[] {
   const isNamed = (name: string) => only.some((each) => (isWhole ? name === each : name.startsWith(each)))
   const chosen = items.filter(({ name }) => isNamed(name.toLowerCase()))
   return chosen.length > 0 ? chosen : items
 }
 
-/**
- * Measures the steps in rounds. Each round starts with another contender, so that the order favours none. A
- * contender that fails is left out from then on, and reported.
- */
+/** Each round starts with another contender. One that fails is left out from then on, and reported. */
 export async function compare<R extends Running>(comparison: Comparison<R>): Promise<Results> {
   const { options, warmUp, starts = 'once' } = comparison
   const { rounds, profile, log } = options
@@ -181,7 +169,7 @@ export async function compare<R extends Running>(comparison: Comparison<R>): Pro
   return results
 }
 
-/** Processor time and memory of each role's processes and their descendants. */
+/** With descendants. */
 export async function usageByRole({ processes }: Pick<Running, 'processes'>): Promise<Map<string, Usage>> {
   const roles = Object.entries(processes)
   const usages = await Promise.all(roles.map(([, all]) => usageOf(all.map(({ pid }) => pid))))
@@ -189,16 +177,16 @@ export async function usageByRole({ processes }: Pick<Running, 'processes'>): Pr
 }
 
 /**
- * Runs work and what is deferred, and adds the processor time of both: `cpuMicros` of each of `done`, the same by
- * role (`coreMicros`), `cpuSeconds`, and `residentMb` at the end. `settledMs` is the time until deferred work was done,
- * and `lost` is how many of `sent` are not in the store.
+ * Adds the processor time of work and what it defers: `cpuMicros` of each of `done`, the same by role
+ * (`coreMicros`), and `cpuSeconds`; `residentMb` at the end, `settledMs` until deferred work was done, and how
+ * many of `sent` are `lost`.
  */
 export async function measured<F extends Figures>(running: Running, work: () => Promise<F>): Promise<F & Figures> {
   const storedBefore = await running.stored?.()
   const before = await usageByRole(running)
   const figures = await work()
   const answeredAt = performance.now()
-  await running.settled()
+  await running.settled?.()
   const settledMs = performance.now() - answeredAt
   const after = await usageByRole(running)
   const stored = await running.stored?.()
@@ -222,7 +210,7 @@ const cellOf = ([, figure, unit, digits = 0]: Column, figures: Figures[]): Cell 
 const nameOf = ({ step, contender, variant }: Row) =>
   step.row?.(contender.name, variant) ?? [contender.name, variant].filter(Boolean).join(', ')
 
-/** One table for each title of a step. The notes stand below the last one. */
+/** One for each title. The notes stand below the last. */
 export function tablesOf({ steps, rows, notes }: Results): Table[] {
   const tables = [...Map.groupBy(steps, ({ title }) => title)].map(([title, [first]]) => ({
     title,
@@ -236,10 +224,7 @@ export function tablesOf({ steps, rows, notes }: Results): Table[] {
   return tables
 }
 
-/**
- * The figures of rows divided by those of other rows in the same round. `nameOf` returns the name of a pair, or
- * undefined if it has no row.
- */
+/** Divides figures by those of other rows in the same round. `nameOf` names a pair that has a row. */
 export function ratioTable(
   { rows }: Results,
   title: string,
@@ -262,7 +247,6 @@ export function ratioTable(
   }
 }
 
-/** Temporary folders, removed when the bench exits. */
 const scratchFolders: string[] = []
 
 export async function scratchFolder(name: string): Promise<string> {
@@ -272,8 +256,39 @@ export async function scratchFolder(name: string): Promise<string> {
 }
 
 export async function removeScratchFolders(): Promise<void> {
-  // Retries, because a stopping database engine may still write to its folder.
+  // A stopping engine may still write to its folder.
   for (const folder of scratchFolders) await rm(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 
 export const amount = (count: number): string => count.toLocaleString('en')
+
+/** Linux counts CPU time in hundredths of a second. */
+const ticksPerSecond = 100
+const pageBytes = 4096
+
+export interface Usage {
+  cpuSeconds: number
+  residentMb: number
+}
+
+/** With running descendants. */
+export async function usageOf(pids: number[]): Promise<Usage> {
+  const usages = await Promise.all(
+    pids.map(async (pid) => [await usageOfOne(pid), await usageOf(await childrenOf(pid).catch(() => []))]),
+  )
+  const sum = (figure: keyof Usage) => usages.flat().reduce((total, usage) => total + usage[figure], 0)
+  return { cpuSeconds: sum('cpuSeconds'), residentMb: sum('residentMb') }
+}
+
+async function usageOfOne(pid: number): Promise<Usage> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // The name may contain brackets (proc(5)), so the other fields begin after the last one.
+  const fields = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  // Also of children that have ended. Memory in pages.
+  const ticks = fields.slice(11, 15).reduce((sum, each) => sum + each, 0)
+  const pages = fields[21] ?? 0
+  return { cpuSeconds: ticks / ticksPerSecond, residentMb: (pages * pageBytes) / 1e6 }
+}

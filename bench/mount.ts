@@ -10,8 +10,8 @@ const maxMs = 30
 const longHistory = 1_000
 
 /**
- * Measures the longest main-thread task while the widget shows one more message among 1,000, in thread time with the
- * processor slowed to a quarter. What loading and opening cost is a question of `page`.
+ * The longest main-thread task of one more message among 1,000, in thread time, with the processor slowed to a
+ * quarter.
  */
 export const part: Part = async ({ rounds, log }) => {
   const browser = await launchChromium()
@@ -30,7 +30,7 @@ export const part: Part = async ({ rounds, log }) => {
     for (let count = 0; count < longHistory; count += 1) talk.agentSays(`Message ${count}`)
     await page.goto(url)
     await page.evaluate(`document.querySelector('script[data-site-key]').serviceWidget.open()`)
-    // The list loads older messages while it is scrolled to its beginning.
+    // Scrolling to the beginning loads older messages.
     await page.evaluate(`new Promise((resolve) => {
       const timer = setInterval(() => {
         const scroller = document.querySelector('[data-service-widget]').shadowRoot.querySelector('.scroller')

@@ -11,10 +11,9 @@ import { readTrace } from './trace-times.ts'
 
 const slowdown = 4
 const maxScriptMs = 10
-/** Time in milliseconds that is recorded after a step. */
+/** Recorded after a step. */
 const settleMs = 3_000
 
-/** Script of the page: collects layout shifts and the durations of interactions. */
 const observe = `
   const seen = globalThis.seen = { layoutShift: 0, interactionMs: 0 }
   new PerformanceObserver((list) => {
@@ -28,10 +27,9 @@ const observe = `
 const middle = (steps: Figures[], figure: string) => median(steps.map((step) => step[figure]!))
 
 /**
- * Measures what the widget costs a page on a processor of a quarter of the speed. The page, the gateway and the core are
- * real; the page has no other script. Script and main-thread times are thread time at full speed, multiplied by four:
- * Chromium's slowdown would also multiply the effect of other load on the machine. Only the interaction is measured
- * with it.
+ * What the widget costs a page without other scripts, on a processor of a quarter of the speed. Times of script
+ * and main thread are thread time at full speed, multiplied by four: Chromium's slowdown would also multiply
+ * the effect of other load. Only the interaction is measured with it.
  */
 export const part: Part = async ({ rounds, quick, log }) => {
   await buildWidgetIfStale()
@@ -66,7 +64,6 @@ export const part: Part = async ({ rounds, quick, log }) => {
   await stop()
 
   const slow = (steps: Figures[], figure: string) => slowdown * middle(steps, figure)
-  /** What the widget adds to a page without it. */
   const added = (figure: string) => Math.max(0, slow(before!, figure) - slow(without!, figure))
   const shift = middle([...before!, ...slowed!], 'layoutShift')
   if (added('scriptMs') > maxScriptMs || shift > 0) process.exitCode = 1
@@ -89,7 +86,7 @@ export const part: Part = async ({ rounds, quick, log }) => {
   return [{ title: 'What the widget costs a page', columns: ['', 'before opening', 'by opening'], rows, notes }]
 }
 
-/** Loads the page, and opens the chat if the page has it. Returns the figures of both steps. */
+/** Loads the page, and opens the chat if there is one. Returns the figures of both. */
 async function visitPage(
   browser: Browser,
   { origin, gateway, path, rate }: { origin: string; gateway: string; path: string; rate: number },

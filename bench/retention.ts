@@ -7,7 +7,6 @@ import { inParts } from './service.ts'
 
 const command: LoadCommand = { do: 'requests', kind: 'send', connections: 1, times: 500 }
 
-/** Measures single sends while a sweep removes old messages, and while nothing is removed. */
 export const part: Part = async ({ rounds, quick, full, profile, log }) => {
   const messages = full ? 1_000_000 : quick ? 20_000 : 200_000
   const { service, work, stop } = await inParts.start({ profile })

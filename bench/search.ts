@@ -7,10 +7,10 @@ import { quantile } from './table.ts'
 const wordsPerMessage = 12
 const vocabulary = 50_000
 const queriesPerRound = 100
-/** The word with this rank in the order of frequency. */
+/** The rank is that in the order of frequency. */
 const wordAt = (rank: number) => `${'bdfgklmnprstvz'[rank % 14]}${'aeiou'[rank % 5]}${rank.toString(36)}`
 const someOf = (first: number, count: number) => wordAt(first + Math.floor(Math.random() * count))
-/** A random word, with the frequencies of a natural language (Zipf’s law). */
+/** With the frequencies of a natural language (Zipf’s law). */
 const someWord = () => wordAt(Math.min(vocabulary, Math.floor(Math.exp(Math.random() * Math.log(vocabulary)))))
 
 const queries: [name: string, query: () => string][] = [
@@ -28,7 +28,6 @@ const columns: Column[] = [
   ['results on the first page', 'found', '', 1],
 ]
 
-/** Measures searches in a workspace with many messages, one at a time. */
 export const part: Part = async (options) => {
   const messages = options.quick ? 20_000 : 1_000_000
   const conversations = newConversations('search', messages / perConversation)

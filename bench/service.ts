@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { buildConsoleIfStale } from '../console/build.ts'
 import { clusterSettings } from '../test/cluster/config.ts'
@@ -20,7 +18,6 @@ import { type Contender, type Running, type StartOptions, scratchFolder } from '
 const root = join(import.meta.dirname, '..')
 export const pageOrigin = 'http://localhost:8081'
 
-/** What the processes of a bench need to use the service. */
 export interface Access {
   ports: number[]
   coreUrl: string
@@ -31,16 +28,12 @@ export interface Access {
   database: string
 }
 
-/** The service, without a load. */
 export interface Service {
   access: Access
-  /** A file with the access, for other processes. */
+  /** The access, for other processes. */
   accessFile: string
-  /** The data folder of the engine. Undefined if the database is elsewhere. */
-  dataDir: string
   metricsUrls: string[]
   processes: Record<string, StartedProcess[]>
-  /** Starts another worker. */
   startWorker(): Promise<StartedProcess>
   stop(): Promise<void>
 }
@@ -51,12 +44,10 @@ export interface ServiceOptions extends StartOptions {
   cores?: number
   gateways?: number
   worker?: boolean
-  env?: Record<string, string>
-  /** Node arguments of the processes, by role. */
+  /** By role. */
   nodeArgs?: Record<string, string[]>
-  /** Root folder of the checkout to start. Default: this one. */
+  /** The checkout to start. Default: this one. */
   root?: string | undefined
-  /** A data folder from an earlier start. */
   dataDir?: string
 }
 
@@ -67,9 +58,9 @@ const dataFolders = {
   serve: 'serve/main.ts',
 }
 
-/** Starts the service with its engine in a process of its own, and very high rate limits. */
+/** With very high rate limits. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const { layout = 'parts', cores = 1, gateways = 1, worker = false, env = {}, root: other = root } = options
+  const { layout = 'parts', cores = 1, gateways = 1, worker = false, root: other = root } = options
   const dataDir = options.dataDir ?? (await scratchFolder('service'))
   const cluster = clusterSettings()
   const processes: Service['processes'] = {}
@@ -82,7 +73,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const shared = {
     ...{ DATA_DIR: dataDir, MONGODB_URI: mongodbUri, MONGODB_DATABASE: database, LOG_LEVEL: 'warn' },
     ...{ RATE_LIMIT_FACTOR: '1000000', GRANT_LIFETIME_SECONDS: '86400', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' },
-    ...env,
   }
 
   async function start(
@@ -130,7 +120,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const accessFile = join(dataDir, 'bench.json')
   await writeFile(accessFile, JSON.stringify(access), { mode: 0o600 })
   return {
-    ...{ access, accessFile, dataDir, metricsUrls, processes, startWorker },
+    ...{ access, accessFile, metricsUrls, processes, startWorker },
     async stop() {
       for (const each of Object.values(processes).flat().toReversed()) await each.stop()
     },
@@ -146,19 +136,13 @@ async function siteOf(dataDir: string, layout: 'parts' | 'serve', coreUrl: strin
     await workspaces.updateInstallation({ siteKey, origins: [pageOrigin] })
     return { serviceToken, workspaceId, siteKey }
   }
-  const token = ['serve/run.ts', 'token', '--subject', 'bot', '--scopes', 'bots:act', '--workspace', workspaceId]
-  const { stdout } = await promisify(execFile)(process.execPath, token, {
-    cwd: root,
-    env: { DATA_DIR: dataDir },
-  })
-  await writeFile(join(dataDir, 'bot.token'), stdout.trim(), { mode: 0o600 })
   const { connection } = await workspaces.createConnection({ workspaceId, name: 'A shop' })
   const { connectionId } = connection!
   const { installation } = await workspaces.createInstallation({ connectionId, origins: [pageOrigin] })
   return { serviceToken, workspaceId, siteKey: installation!.publicSiteKey }
 }
 
-/** Node flags in the npm script that starts a process of the service. */
+/** Of the npm script that starts such a process. */
 async function scriptFlags(folder: string, script: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
   const flags = String(scripts[script] ?? '').match(/--import \S+|--(?!import|env-file)\S+/g) ?? []
@@ -170,13 +154,12 @@ export function profiling(folder: string | undefined, name: string): string[] {
   return ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}.${Date.now()}.cpuprofile`]
 }
 
-/** Starts the load of a bench for the service. */
 export const startLoad = (target: string): Promise<CommandProcess> =>
   startCommandProcess({ entry: 'bench/load.ts', args: [target] })
 
 /**
- * Follows what the service writes behind its answers: an entry of the search and one of the feed for each message,
- * and the end of each delivery. The counts of whole collections cost the engine next to nothing.
+ * Follows the entries of search and feed for each message, and the ends of deliveries. Counts of whole
+ * collections cost next to nothing.
  */
 export async function followDeferred({ mongodbUri, database, workspaceId }: Access) {
   const client = await new MongoClient(mongodbUri).connect()
@@ -186,16 +169,16 @@ export async function followDeferred({ mongodbUri, database, workspaceId }: Acce
   const deliveries = db.collection('deliveries')
   return {
     written,
-    /** Resolves when the entries of so many messages more than `before` are written. */
+    /** When so many more than `before` are written. */
     messages: (before: number[], count: number) =>
       until('the entries of the messages', async () =>
         (await written()).every((now, index) => now >= before[index]! + count),
       ),
-    /** Whether all deliveries have ended, and the feed has their ends. */
+    /** The feed has their ends, too. */
     areDelivered: async () =>
       (await deliveries.findOne({ workspaceId, status: { $in: ['pending', 'sending'] } })) === null &&
       (await deliveries.findOne({ unannounced: true })) === null,
-    /** Resolves when nothing was written for two seconds. */
+    /** When nothing was written for two seconds. */
     async rest() {
       for (let before: number[] = []; ; ) {
         const now = await written()
@@ -208,12 +191,11 @@ export async function followDeferred({ mongodbUri, database, workspaceId }: Acce
   }
 }
 
-/** A running service with its load. Its work is that of `load.ts`. */
+/** Its work is that of `load.ts`. */
 export interface LoadedService extends Running {
   service: Service
 }
 
-/** The service with a load of visitors and an agent. */
 export const serviceWith = (name: string, about: string, options: ServiceOptions = {}): Contender<LoadedService> => ({
   name,
   about,
@@ -245,7 +227,6 @@ export const serviceWith = (name: string, about: string, options: ServiceOptions
 
 const contract =
   'on the embedded MongoDB engine; the full contract (grant, origin, idempotency, event log), every acknowledged message journaled; very high rate limits, other settings at their defaults'
-/** The service as its parts, and as `npm run serve`. */
 export const inParts = serviceWith('Service', `gateway and core as two processes ${contract}`)
 export const inOne = serviceWith(
   'Service, one process',

@@ -1,10 +1,9 @@
-/** One figure, with its value in each round. */
+/** The value in each round. */
 export interface Cell {
   values: number[]
   unit: string
-  /** Number of digits after the decimal point. */
   digits?: number
-  /** Text that is shown if there are no values. */
+  /** Shown without values. */
   missing?: string
 }
 
@@ -19,7 +18,7 @@ export function median(values: number[]): number {
   return quantile(values, 0.5)
 }
 
-/** The quantile of the values, by linear interpolation. Returns NaN without values. */
+/** Linear interpolation. NaN without values. */
 export function quantile(values: number[], fraction: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   const place = (sorted.length - 1) * fraction
@@ -28,7 +27,7 @@ export function quantile(values: number[], fraction: number): number {
   return below + (above - below) * (place - Math.floor(place))
 }
 
-/** Text of a cell: the median, followed by minimum and maximum if there were several rounds. */
+/** The median, with minimum and maximum of several rounds. */
 export function cellText({ values, unit, digits = 0, missing }: Cell): string {
   if (values.length === 0) return missing ?? 'not measured'
   const number = (value: number) =>

@@ -1,19 +1,11 @@
-/** Times of a page's main thread in milliseconds. They are thread time, not elapsed time. */
-interface TraceTimes extends Record<string, number> {
-  mainThreadMs: number
-  /** Time in which scripts were compiled, run or collected as garbage. */
-  scriptMs: number
-  longestTaskMs: number
-}
-
 interface TraceEvent {
   name: string
   pid: number
   tid: number
-  /** Start of the event in microseconds. */
+  /** In microseconds. */
   ts: number
   dur?: number
-  /** Thread time in microseconds. */
+  /** Thread time. */
   tdur?: number
   args: { name?: string }
 }
@@ -29,8 +21,7 @@ const scriptEvents = new Set([
   'MajorGC',
 ])
 
-/** Reads a trace with the categories `toplevel` and `devtools.timeline`. */
-export function readTrace(json: string): TraceTimes {
+export function readTrace(json: string) {
   const { traceEvents: events } = JSON.parse(json) as { traceEvents: TraceEvent[] }
   const mains = events.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
   const ofMain = events.filter(({ pid, tid }) => mains.some((main) => main.pid === pid && main.tid === tid))
@@ -51,7 +42,6 @@ export function readTrace(json: string): TraceTimes {
 const endOf = ({ ts, dur = 0 }: TraceEvent) => ts + dur
 const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
 
-/** Returns only events that are not within another event of the same thread. */
 function outermost(events: TraceEvent[]): TraceEvent[] {
   const ends = new Map<string, number>()
   return events

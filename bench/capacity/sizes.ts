@@ -1,46 +1,29 @@
 import type { Table } from '../table.ts'
 
-/** Measured costs of a gateway or a core. */
 export interface PartCosts {
-  /** Memory of a process without streams, in MB. */
   idleMb: number
-  /** Memory of an open stream, in kB. */
   streamKb: number
-  /** Processor time of a message, in microseconds. */
   messageUs: number
 }
 
 export interface Costs {
   gateway: PartCosts
   core: PartCosts
-  /** Processor time that the database needs for a message, in microseconds. */
   engineMessageUs: number
-  /** Bytes on disk of a session and of a message. */
   sessionBytes: number
   messageBytes: number
 }
 
 /** A usual day of people who chat. */
 const usage = { busiestHour: 0.15, minutesOpen: 10, messagesEach: 8 }
-/** What a part may use in the busiest hour. The rest is for peaks. */
+/** The rest is for peaks. */
 const share = { memoryMb: 1_024 * 0.7, processor: 0.5 }
 
-export interface Size {
-  streams: number
-  messagesPerSecond: number
-  gateways: number
-  cores: number
-  gatewayMb: number
-  coreMb: number
-  engineProcessors: number
-  diskMbPerDay: number
-}
-
 /**
- * Returns what a day with `visitors` people who open the chat needs in its busiest hour. Each part
- * has 1 processor and 1 GiB. The load still fits when one gateway and one core are missing.
+ * What a day with `visitors` needs in its busiest hour. Each part has 1 processor and 1 GiB; one gateway and
+ * one core may be missing.
  */
-export function sizeFor(visitors: number, costs: Costs): Size {
+export function sizeFor(visitors: number, costs: Costs) {
   const inBusiestHour = visitors * usage.busiestHour
   const streams = (inBusiestHour * usage.minutesOpen) / 60
   const messagesPerSecond = (inBusiestHour * usage.messagesEach) / 3_600

@@ -5,12 +5,12 @@ import { installPeers, peerVersion, startPostgres, startRedis } from '../rivals/
 import { type Service, startService } from '../service.ts'
 import { concurrency } from './pacing.ts'
 
-/** A running system that delivers. Its work is that of a producer (`pacing.ts`). */
+/** Its work is that of a producer (`pacing.ts`). */
 export interface Delivering extends Running {
   receiver: CommandProcess
-  /** The worker alone. Undefined if it runs with all else in one process. */
+  /** Undefined if the worker runs with all else in one process. */
   worker(): StartedProcess | undefined
-  /** Time in milliseconds after which a worker that hangs gets no more deliveries. */
+  /** After this time, a worker that hangs gets no more deliveries. */
   goneAfterMs: number
   startWorker(): Promise<unknown>
   service?: Service
@@ -42,7 +42,6 @@ const serviceAs = (name: string, about: string, layout: 'parts' | 'serve'): Deli
   },
 })
 
-/** A job queue on a store, with a producer and a worker as processes. */
 const queue = (
   name: string,
   about: string,

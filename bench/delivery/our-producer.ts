@@ -1,6 +1,5 @@
-// Producer process of the service. `fill` captures leads: every destination has an automatic subscription, so each
-// lead causes one delivery per destination. The other commands create single deliveries. Arguments: the file with the
-// access to the service, and the receiver's port.
+// Producer of the service. `fill` captures leads, each of which has one delivery per destination. Arguments:
+// the file with the access, and the receiver's port.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createClient } from '@connectrpc/connect'
@@ -17,7 +16,7 @@ const leads = createClient(LeadService, transport)
 const deferred = await followDeferred(access)
 const fields = { email: 'visitor@example.com', message: 'x'.repeat(payloadBytes - 300) }
 const lead = () => leads.captureLead({ workspaceId, source: 'bench', fields })
-/** This lead is captured before the subscriptions exist, so that it is not sent automatically. */
+/** Captured before the subscriptions exist, so not sent automatically. */
 const { leadId } = await lead()
 const subscriptions = await Promise.all(
   Array.from({ length: destinations }, (_, index) =>

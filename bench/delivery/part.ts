@@ -16,8 +16,8 @@ export const drainColumns: Column[] = [
 ]
 
 /**
- * Compares the service’s lead delivery with job queues. Receiver, payload and concurrency are the same for all. The
- * processor time of all producers is counted, and that of the work after the last answer.
+ * Compares lead delivery with job queues. Counts the processor time of all producers, and of the work after the
+ * last answer.
  */
 export const part: Part = async (options) => {
   const { quick } = options

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from '@connectrpc/connect'
+import { type Db, type Document, MongoClient } from 'mongodb'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { connectService } from '../../core-client/index.ts'
+import { until } from '../../test/support/until.ts'
 import { clock } from '../commands.ts'
 import { amount, type Column, compare, type Figures, type Part, type Step, tablesOf } from '../measure.ts'
-import { type Backlog, openBacklog } from './backlog.ts'
+import type { Access } from '../service.ts'
 import { type Delivering, ours } from './contenders.ts'
 import { drainColumns } from './part.ts'
 import { drain, steady, stopWorker } from './steps.ts'
@@ -24,8 +26,8 @@ interface Queued extends Delivering {
 }
 
 /**
- * Measures what does not depend on other contenders: many destinations, many finished deliveries, and a subscription
- * with many waiting deliveries that is disabled and enabled.
+ * Many destinations, many finished deliveries, and a subscription with many waiting ones that is disabled and
+ * enabled.
  */
 export const part: Part = async (options) => {
   const { quick, full } = options
@@ -113,3 +115,62 @@ async function holdAndRelease(queued: Queued, held: number, seconds: number): Pr
   stop()
   return found
 }
+
+export type Backlog = Awaited<ReturnType<typeof openBacklog>>
+
+const step = 2_000
+
+/** Writes copies of a waiting delivery directly to the database. */
+export async function openBacklog({ mongodbUri, database }: Access) {
+  const client = await new MongoClient(mongodbUri, { ignoreUndefined: true }).connect()
+  const db: Db = client.db(database)
+  const deliveries = db.collection<Document & { _id: string }>('deliveries')
+  const subscriptions = db.collection<Document & { _id: string }>('leadSubscriptions')
+  const found = await until('a waiting delivery', () => deliveries.findOne({ status: 'pending' }))
+  const subscription = await subscriptions.findOne({ _id: found.subscriptionId })
+  let written = 0
+  let added = 0
+
+  async function inSteps(count: number, insert: (from: number, to: number) => Promise<unknown>) {
+    for (let from = 0; from < count; from += step) await insert(from, Math.min(from + step, count))
+  }
+
+  return {
+    /** Returns the ids of all enabled subscriptions. */
+    async addDestinations(count: number) {
+      await inSteps(count, (from, to) =>
+        subscriptions.insertMany(
+          range(from, to).map(() => {
+            added += 1
+            return { ...subscription, _id: `sub_bench${added}`, place: `leads bench${added}`, automatic: false }
+          }),
+        ),
+      )
+      const all = await subscriptions.find({ status: 'enabled' }, { projection: { _id: 1 } }).toArray()
+      return all.map(({ _id }) => _id)
+    },
+
+    /** `changed` replaces fields of each delivery. */
+    write: (count: number, destinations: string[], changed: Document) =>
+      inSteps(count, (from, to) => {
+        const now = new Date()
+        const documents = range(from, to).map((index) => {
+          const id = `bench${written++}`
+          const destination = destinations[index % destinations.length] as string
+          const attempt = { ...found.attempts[0], attemptId: `att_${id}`, createdAt: now, updatedAt: now }
+          return {
+            ...found,
+            ...{ _id: `dlv_${id}`, subscriptionId: destination, destination },
+            ...{ createdAt: now, updatedAt: now, dueAt: now, attempts: [attempt] },
+            operations: [{ key: id, inputHash: '', attemptId: attempt.attemptId }],
+            ...changed,
+          }
+        })
+        return deliveries.insertMany(documents, { ordered: false })
+      }),
+
+    countPaused: () => deliveries.countDocuments({ destination: { $gt: '' }, status: 'held' }),
+  }
+}
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)

@@ -1,4 +1,4 @@
-// Receiver process: a webhook destination that responds after a delay and counts its requests.
+// Webhook destination that responds after a delay and counts its requests.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,26 +6,21 @@ import { clock, handleCommands } from '../commands.ts'
 
 export type ReceiverCommand =
   | { do: 'port' }
-  /** Clears all counts and sets the response delay. */
   | { do: 'reset'; delayMs: number }
-  /** From now on, keeps requests open and sends no response, until `go`. */
+  /** Keeps requests open and sends no response, until `go`. */
   | { do: 'hold' | 'go' }
-  /** Returns the number of requests that are kept open. */
   | { do: 'held' }
-  /** Resolves when requests of `count` different deliveries have arrived, or after `withinMs`. */
+  /** Resolves when so many deliveries have arrived, or after `withinMs`. */
   | { do: 'wait'; count: number; withinMs: number }
   | { do: 'times' }
 
 export interface Received {
-  /** Number of different deliveries that got a response. */
   answered: number
-  /** Number of requests whose delivery had already arrived in an earlier request. */
+  /** Requests whose delivery had already arrived. */
   doubles: number
-  /** Time of the last response. */
   lastAt: number
 }
 
-/** Arrival time of the first request of each delivery. */
 export type Times = [id: string, firstAt: number][]
 
 const seen = new Map<string, { firstAt: number; requests: number; answered: boolean }>()

@@ -1,6 +1,6 @@
-// Server process for comparison, which does the least for a message: Fastify checks the body and stores it before it
-// answers. Beside it, node:http offers streams with the last events of each channel in memory: `/sub/<channel>` and
-// `/pub/<channel>`. Arguments: the kind of store, and its folder, URI or port.
+// Does the least for a message: Fastify checks the body and stores it before it answers. Beside it, node:http
+// offers streams with the last events in memory, `/sub/<channel>` and `/pub/<channel>`. Arguments: the kind of
+// store, and its folder, URI or port.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'

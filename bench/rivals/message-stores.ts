@@ -3,7 +3,7 @@ import { MongoClient } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { requirePeer } from './programs.ts'
 
-/** Streams, channels or users. With more, the server of Durable Streams answers 404 now and then. */
+/** With more streams, the server of Durable Streams answers 404 now and then. */
 export const streamCount = 64
 
 export interface BareMessage {
@@ -12,14 +12,13 @@ export interface BareMessage {
   contentType: string
 }
 
-/** Where a bare server keeps its messages. */
 export interface MessageStore {
-  /** Stores a message. Returns its id. */
+  /** Returns the id. */
   put(message: BareMessage): Promise<string>
   count(): Promise<number>
 }
 
-/** Journaled inserts into MongoDB on the embedded engine: one for each message. */
+/** One journaled insert for each message. */
 async function openMongo(uri: string): Promise<MessageStore> {
   const messages = await collectionOf(uri)
   return {
@@ -28,7 +27,7 @@ async function openMongo(uri: string): Promise<MessageStore> {
   }
 }
 
-/** The same, with one insert for all messages that came during the one before, as the service does it. */
+/** One insert for all messages that came during the one before. */
 async function openGroupedMongo(uri: string): Promise<MessageStore> {
   const messages = await collectionOf(uri)
   const { add } = createBatcher(async (group: BareMessage[]) => {
@@ -44,7 +43,7 @@ async function collectionOf(uri: string) {
   return client.db('bare').collection('messages', { writeConcern: { w: 1, journal: true } })
 }
 
-/** PostgreSQL: one statement inserts and notifies. A second connection listens. */
+/** One statement inserts and notifies. A second connection listens. */
 async function openPostgres(connectionString: string): Promise<MessageStore> {
   const { Client, Pool } = requirePeer('pg')
   const pool = new Pool({ connectionString, max: 20 })
@@ -67,7 +66,7 @@ async function openPostgres(connectionString: string): Promise<MessageStore> {
   }
 }
 
-/** Redis: one entry of a stream for each message. A second connection reads the stream. */
+/** One entry of a stream for each message. A second connection reads it. */
 async function openRedis(port: string): Promise<MessageStore> {
   const redis = new Redis({ port: Number(port) })
   const reader = new Redis({ port: Number(port) })
@@ -85,7 +84,6 @@ async function openRedis(port: string): Promise<MessageStore> {
   }
 }
 
-/** Stores nothing. */
 async function openNone(): Promise<MessageStore> {
   let count = 0
   return { put: async () => String(count++), count: async () => count }

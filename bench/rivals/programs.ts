@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { access, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,7 +24,7 @@ type Package = keyof typeof versions
 const folder = join(import.meta.dirname, '../../.cache/bench')
 const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`
 
-/** Installs the packages in `.cache/bench`, with npm. They use the project's own copy of ioredis. */
+/** With npm, in `.cache/bench`. They use the project's own copy of ioredis. */
 export async function installPeers(): Promise<void> {
   if ((await readFile(join(folder, 'installed'), 'utf8').catch(() => '')) === wanted) return
   await mkdir(folder, { recursive: true })
@@ -36,21 +36,12 @@ export async function installPeers(): Promise<void> {
   await writeFile(join(folder, 'installed'), wanted)
 }
 
-/** Loads a package. Its types are not installed. */
 // biome-ignore lint/suspicious/noExplicitAny: the packages have types of their own, which the project does not install
 export const requirePeer = (name: Package): any => createRequire(join(folder, 'package.json'))(name)
 
 export const peerVersion = (name: Package): string => `${name} ${versions[name]}`
 
-/** Gives files to a user of the system, such as `postgres`. Returns the ids of the user and of its group. */
-export async function giveTo(user: string, paths: string[]): Promise<{ uid: number; gid: number }> {
-  const idOf = async (flag: '-u' | '-g') => Number((await run('id', [flag, user])).stdout)
-  const [uid, gid] = await Promise.all([idOf('-u'), idOf('-g')])
-  for (const path of paths) await chown(path, uid, gid)
-  return { uid, gid }
-}
-
-/** Starts PostgreSQL with an empty database. Its settings are the defaults, so each commit is synced to disk. */
+/** With default settings, so each commit is synced. */
 export async function startPostgres(): Promise<{ running: StartedProcess; uri: string }> {
   const packages = '/usr/lib/postgresql'
   const [version] = (await readdir(packages).catch(() => [])).toSorted().reverse()
@@ -60,7 +51,9 @@ export async function startPostgres(): Promise<{ running: StartedProcess; uri: s
   let through: string[] = []
   // PostgreSQL refuses to run as root.
   if (process.getuid?.() === 0) {
-    const { uid, gid } = await giveTo('postgres', [data])
+    const idOf = async (flag: '-u' | '-g') => Number((await run('id', [flag, 'postgres'])).stdout)
+    const [uid, gid] = [await idOf('-u'), await idOf('-g')]
+    await chown(data, uid, gid)
     through = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
   }
   const command = (name: string, ...args: string[]) => [
@@ -74,7 +67,6 @@ export async function startPostgres(): Promise<{ running: StartedProcess; uri: s
   return { running: await startProgram(server, args, port), uri: `postgres://bench@127.0.0.1:${port}/postgres` }
 }
 
-/** Starts Redis, which syncs its append-only file each second or before each answer. */
 export async function startRedis(fsync: 'everysec' | 'always'): Promise<{ running: StartedProcess; port: number }> {
   await run('redis-server', ['--version']).catch(() => {
     throw new Error('redis-server is not installed (Debian: apt-get install redis-server)')
@@ -84,3 +76,55 @@ export async function startRedis(fsync: 'everysec' | 'always'): Promise<{ runnin
   const persistence = ['--logfile', 'redis.log', '--appendonly', 'yes', '--appendfsync', fsync, '--save', '']
   return { running: await startProgram('redis-server', [...args, ...persistence], port), port }
 }
+
+const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
+
+/** Throws if nginx with nchan is not installed. */
+export async function startNchan(connections: number): Promise<{ server: StartedProcess; port: number }> {
+  await access(module).catch(() => {
+    throw new Error('the Debian packages nginx and libnginx-mod-nchan are not installed')
+  })
+  const folder = await scratchFolder('nchan')
+  const port = await freePort()
+  const file = join(folder, 'nginx.conf')
+  await writeFile(file, configuration(folder, port, connections))
+  const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]
+  return { server: await startProgram('nginx', args, port), port }
+}
+
+const configuration = (folder: string, port: number, files: number) => `
+load_module ${module};
+daemon off;
+master_process off;
+worker_processes 1;
+worker_rlimit_nofile ${files};
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log crit;
+events { worker_connections ${files}; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  client_body_buffer_size 32k;
+  keepalive_requests 1000000;
+  nchan_shared_memory_size 512m;
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    location ~ ^/sub/(.+)$ {
+      nchan_subscriber eventsource;
+      nchan_channel_id $1;
+      nchan_subscriber_first_message newest;
+      nchan_eventsource_ping_interval 15;
+    }
+    location ~ ^/pub/(.+)$ {
+      nchan_publisher http;
+      nchan_channel_id $1;
+      nchan_message_buffer_length 400;
+      nchan_message_timeout 1h;
+    }
+  }
+}
+`

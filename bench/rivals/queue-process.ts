@@ -1,6 +1,5 @@
-// Worker or producer process of a job queue. The jobs send the same signed request as the service, with undici, and
-// store a row or a hash about each attempt. Arguments: the queue, `worker` or `producer`, the address of its store,
-// and the receiver's port.
+// Worker or producer of a job queue. Sends the same signed request as the service, and stores each attempt.
+// Arguments: the queue, the role, the address of its store, the receiver's port.
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { Agent, request } from 'undici'
@@ -54,7 +53,7 @@ async function sendWebhook({ deliveryId, url, body }: WebhookJob): Promise<Attem
   return { status: statusCode, durationMs: Math.round(performance.now() - began) }
 }
 
-/** Opens a table of attempts. Returns a function that sends a webhook and inserts a row about the attempt. */
+/** Returns a function that sends a webhook and inserts a row about the attempt. */
 async function openAttempts() {
   const { Pool } = requirePeer('pg')
   const pool = new Pool({ connectionString: address, max: 10 })
@@ -68,7 +67,6 @@ async function openAttempts() {
   }
 }
 
-/** Returns a function that counts the rows of a query. */
 function counterOf(query: string): () => Promise<number> {
   const { Pool } = requirePeer('pg')
   const pool = new Pool({ connectionString: address, max: 2 })

@@ -3,17 +3,15 @@ import { type Contender, type Running, scratchFolder } from '../measure.ts'
 import { profiling, startLoad } from '../service.ts'
 import { installPeers, peerVersion, startPostgres, startRedis } from './programs.ts'
 
-/** A server that takes messages over HTTP, without a load. */
 export interface OpenServer {
   port: number
   server: StartedProcess
-  /** Processes of its store. */
   store?: StartedProcess[]
-  /** Number of stored messages. Missing if the server keeps them in memory only. */
+  /** Missing if the server keeps messages in memory only. */
   count?(): Promise<number>
 }
 
-/** A server with the load of `load.ts`, which posts as this kind of server takes it. */
+/** `load.ts` posts as this kind of server takes it. */
 const server = (
   name: string,
   about: string,
@@ -29,7 +27,6 @@ const server = (
     return {
       processes: { server: [opened.server], store },
       work: load.call,
-      settled: async () => {},
       ...(count && { stored: count }),
       async stop() {
         for (const each of [load, opened.server, ...store]) await each.stop()
@@ -38,14 +35,14 @@ const server = (
   },
 })
 
-/** Starts a server of ours, on a store that runs already. */
+/** On a store that runs already. */
 async function ownServer(entry: string, args: string[], nodeArgs: string[] = []) {
   const running: CommandProcess = await startCommandProcess({ entry: `bench/rivals/${entry}`, args, nodeArgs })
   const port = await running.call<number>({ do: 'port' })
   return { port, server: running, count: () => running.call<number>({ do: 'count' }) }
 }
 
-/** Starts the bare server on an engine of its own, or without a store. */
+/** On an engine of its own, or without a store. */
 export async function startBare(
   store: 'none' | 'mongodb' | 'grouped mongodb',
   nodeArgs: string[] = [],

@@ -1,5 +1,4 @@
-// Server process for comparison: `@durable-streams/server` with a data folder.
-// Argument: the folder.
+// `@durable-streams/server`. Argument: its data folder.
 import { handleCommands } from '../commands.ts'
 import { streamCount } from './message-stores.ts'
 import { requirePeer } from './programs.ts'

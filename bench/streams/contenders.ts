@@ -7,31 +7,27 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { freePort, type StartedProcess, startCommandProcess } from '../../test/support/processes.ts'
 import { type Contender, type Running, scratchFolder } from '../measure.ts'
-import { startNchan } from '../rivals/nchan.ts'
+import { startNchan } from '../rivals/programs.ts'
 import { type OpenServer, startBare } from '../rivals/servers.ts'
 import { profiling, type ServiceOptions, startService } from '../service.ts'
 import { createVisitors, pageHeaders, widgetPath } from '../visitors.ts'
 
-/**
- * A running stream server with its visitors and a publisher. Its work are the commands of both. The roles of its
- * processes are `server`, to which visitors connect, and `behind`.
- */
+/** Its work are the commands of visitors and publisher. Visitors connect to `server`. */
 export interface Streaming extends Running {
   servers: StartedProcess[]
   behind: StartedProcess[]
-  /** Bytes in use after a forced garbage collection. Undefined for a process that does not run on Node. */
+  /** After a forced garbage collection. Undefined without Node. */
   heapBytes: { server?: () => Promise<number>; behind?: () => Promise<number> }
 }
 export type StreamContender = Contender<Streaming>
 
 export interface StreamVisitor {
-  /** Channel to which events for this visitor are published. */
   channel: string
-  /** HTTP request head that opens the visitor's stream, without the final empty line. */
+  /** Opens the visitor's stream. Without the final empty line. */
   head: string
 }
 
-/** Returns Node arguments that add a heap probe to a process, and a function that reads the probe. */
+/** Node arguments that add a heap probe, and a function that reads it. */
 async function heapProbe() {
   const port = await freePort()
   const url = pathToFileURL(join(import.meta.dirname, 'memory-probe.ts'))
@@ -39,7 +35,6 @@ async function heapProbe() {
   return { nodeArgs: ['--import', url.href], heapBytes: async () => Number(await text(connect(port, '127.0.0.1'))) }
 }
 
-/** Starts visitors and publisher beside started servers. */
 async function streaming(
   { servers, behind, heapBytes }: Pick<Streaming, 'servers' | 'behind' | 'heapBytes'>,
   { ports, visitorsFile, target }: { ports: number[]; visitorsFile: string; target: string },
@@ -54,14 +49,13 @@ async function streaming(
       ['flows', 'each'].includes((command as { do: string }).do)
         ? publisher.call<Answer>(command)
         : visitors.call<Answer>(command),
-    settled: async () => {},
     async stop() {
       for (const each of [visitors, publisher, ...servers, ...behind]) await each.stop()
     },
   }
 }
 
-/** The service. Its visitors are created once and reused at every start. */
+/** Visitors are created once and reused at every start. */
 function serviceAs(name: string, about: string, options: ServiceOptions): StreamContender {
   let seeded: Promise<{ dataDir: string; visitorsFile: string }> | undefined
   return {
@@ -104,7 +98,7 @@ async function seed(options: ServiceOptions, count: number) {
   return { dataDir, visitorsFile }
 }
 
-/** A server that offers `/sub/<channel>` and `/pub/<channel>` over plain HTTP. */
+/** Offers `/sub/<channel>` and `/pub/<channel>`. */
 const plain = (
   name: string,
   about: string,
@@ -156,7 +150,7 @@ export const contenders = [
   ),
 ]
 
-/** Throws if the limit of open files is too low. Each stream needs one open file in each process. */
+/** Each stream needs one open file in each process. */
 async function requireFiles(count: number): Promise<void> {
   const { stdout } = await promisify(execFile)('sh', ['-c', 'ulimit -n'])
   if (stdout.trim() !== 'unlimited' && Number(stdout) < count)

@@ -1,5 +1,4 @@
-// Module that is preloaded into a server process. It listens on a port. A connection to this port
-// forces a garbage collection and returns the bytes in use after it.
+// Preloaded into a server. A connection to its port forces a garbage collection and returns the bytes in use.
 import { createServer } from 'node:net'
 import { memoryUsage } from 'node:process'
 import { setFlagsFromString } from 'node:v8'

@@ -46,10 +46,8 @@ const drainColumns: Column[] = [
   ...ends,
 ]
 
-/** Measures visitors’ streams. Compares the service with minimal Node servers and with nginx and nchan. */
 export const part: Part = async (options) => {
   const { quick, full } = options
-  /** Duration or size of a step. */
   const extent = <T>(short: T, usual: T, long: T) => (quick ? short : full ? long : usual)
   /** The visitors of a run are the same in all its steps. */
   const isSmall =

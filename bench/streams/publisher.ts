@@ -1,8 +1,10 @@
-// Publisher process. Argument: the file with the access to the service, whose SendAgentMessage it calls over Connect, or
-// the port of a server that takes events in the service's format at /pub/<channel>.
-import { readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+// Publisher. Argument: the file with the access to the service, or the port of a server that takes its events
+// at /pub/<channel>.
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { createClient } from '@connectrpc/connect'
 import { Pool } from 'undici'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
@@ -14,36 +16,33 @@ import type { Figures } from '../measure.ts'
 import { quantile } from '../table.ts'
 import type { StreamVisitor } from './contenders.ts'
 
-/**
- * Events for `count` visitors, from the index `from` on. A Poisson process with the given rate a second decides when
- * the next event is due. Each event goes to a random visitor of this range.
- */
+/** A Poisson process decides when the next event is due, at a random visitor of the range. */
 export interface Flow {
   from: number
   count: number
   rate: number
   leastBytes: number
   mostBytes: number
-  /** If true, the text uses three-byte characters, so that the body has three times as many bytes. */
+  /** Three-byte characters. */
   wide?: boolean
-  /** If true, each event is a part that a bot adds to its answer to the visitor. Other servers get a message. */
+  /** Parts that a bot adds to its answer. Other servers get messages. */
   grows?: boolean
 }
 
 export type PublishCommand =
   | { do: 'load'; file: string }
   | { do: 'flows'; flows: Flow[]; seconds: number }
-  /** Sends `times` events to each of `count` visitors from the index `from` on, as fast as possible. */
+  /** `times` events to each visitor, as fast as possible. */
   | { do: 'each'; from: number; count: number; times: number }
 
 const [target = ''] = process.argv.slice(2)
 const isService = !/^\d+$/.test(target)
 const publish = isService ? await toService(target) : toServer(target)
-const append = isService ? await toAnswers(target) : publish
+let append: typeof publish | undefined = isService ? undefined : publish
 const inFlight = 64
 const plainText = 'The quick brown fox jumps over the lazy dog. '
 const wideText = '敏捷的棕色狐狸跳过懒狗'
-/** Prefix that makes operation ids unique per process. */
+/** Makes operation ids unique per process. */
 const run = Date.now().toString(36)
 let visitors: StreamVisitor[] = []
 let index = 0
@@ -58,8 +57,12 @@ async function toService(file: string) {
 
 /** Adds each text to one answer of the conversation, in order. */
 async function toAnswers(file: string) {
-  const { coreUrl } = JSON.parse(await readFile(file, 'utf8'))
-  const bots = await botOf({ dataDir: dirname(file), cores: [{ url: coreUrl }] })
+  const { coreUrl, workspaceId } = JSON.parse(await readFile(file, 'utf8'))
+  const dataDir = dirname(file)
+  const token = ['serve/run.ts', 'token', '--subject', 'bot', '--scopes', 'bots:act', '--workspace', workspaceId]
+  const { stdout } = await promisify(execFile)(process.execPath, token, { env: { DATA_DIR: dataDir } })
+  await writeFile(join(dataDir, 'bot.token'), stdout.trim(), { mode: 0o600 })
+  const bots = await botOf({ dataDir, cores: [{ url: coreUrl }] })
   const lengths = new Map<string, Promise<number>>()
   return (conversationId: string, _: string, text: string): Promise<unknown> => {
     const call = { conversationId, clientOperationId: run, text, bot: robo }
@@ -88,7 +91,7 @@ function toServer(port: string) {
   }
 }
 
-/** The text begins with the event's index and due time, from which receivers compute the delay. */
+/** Receivers compute the delay from the due time. */
 function send(visitor: number, bytes: number, dueAt: number, filler = plainText, through = publish): Promise<unknown> {
   index += 1
   const body = `[[${index} ${dueAt.toFixed(3)}]]`.padEnd(bytes, filler)
@@ -96,7 +99,8 @@ function send(visitor: number, bytes: number, dueAt: number, filler = plainText,
 }
 
 async function flow({ from, count, rate, leastBytes, mostBytes, wide = false, grows = false }: Flow, seconds: number) {
-  const through = grows ? append : publish
+  if (grows) append ??= await toAnswers(target)
+  const through = (grows && append) || publish
   const lags: number[] = []
   const calls: Promise<boolean>[] = []
   const end = clock() + seconds * 1000

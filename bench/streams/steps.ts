@@ -23,7 +23,6 @@ const takeFigures = (streaming: Streaming) => visitorsOf(streaming, { do: 'takeF
 const sumOf = async (all: StartedProcess[], read: (pid: number) => Promise<number>) =>
   (await Promise.all(all.map(({ pid }) => read(pid)))).reduce((sum, each) => sum + each, 0)
 
-/** Sends events to each visitor of a range, and waits until they are there. */
 async function sendToEach(streaming: Streaming, range: Range, times = 1): Promise<void> {
   await takeFigures(streaming)
   const { published = 0 } = await publish(streaming, { do: 'each', ...range, times })
@@ -31,7 +30,6 @@ async function sendToEach(streaming: Streaming, range: Range, times = 1): Promis
   await takeFigures(streaming)
 }
 
-/** Publishes for some seconds, waits until visitors have all events, and returns the figures. */
 async function flowOf(streaming: Streaming, flows: Flow[], seconds: number): Promise<Figures> {
   await takeFigures(streaming)
   const figures = await measured(streaming, async () => {
@@ -39,7 +37,7 @@ async function flowOf(streaming: Streaming, flows: Flow[], seconds: number): Pro
     await visitorsOf(streaming, { do: 'wait', events: published - failed, withinMs: arriveWithinMs })
     return { done: published, lagP99 }
   })
-  // Waits for late duplicates, so that they are counted, too.
+  // Late duplicates are counted, too.
   await delay(200)
   const { events, doubles, p50, p99, p999, busy, lagP99 } = await takeFigures(streaming)
   const lag = Math.max(figures.lagP99!, lagP99)
@@ -60,7 +58,7 @@ export async function hold(streaming: Streaming, counts: number[], seconds: numb
     heapKb: await heapBytes.server?.(),
     behindKb: behind.length > 0 ? await sumOf(behind.slice(0, 1), residentBytes) : undefined,
     behindHeapKb: await heapBytes.behind?.(),
-    // The kernel's memory, which includes buffers of sockets, is that of the whole system.
+    // Buffers of sockets are memory of the kernel, measured for the whole system.
     slabKb: Number(/^Slab:\s+(\d+)/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1]) * 1024,
   })
   const before = await memory()
@@ -82,18 +80,17 @@ export async function hold(streaming: Streaming, counts: number[], seconds: numb
   return found
 }
 
-/** Random visitors receive events. */
 export async function chat(streaming: Streaming, streams: number, rates: number[], seconds: number): Promise<Variants> {
   const found: Variants = new Map()
   const flow = (rate: number) => [{ from: 0, count: streams, rate, ...chatBytes }]
   await open(streaming, { from: 0, count: streams })
-  // Warm-up run, so that V8 has compiled the code.
+  // V8 compiles the code.
   await flowOf(streaming, flow(rates[0]!), seconds)
   for (const rate of rates) found.set(`${amount(rate)}/s`, await flowOf(streaming, flow(rate), seconds))
   return found
 }
 
-/** Agents send messages of 40 bytes, and then bots add as many parts to one answer for each visitor. */
+/** Messages of 40 bytes, then as many parts of one answer for each visitor. */
 export async function grow(streaming: Streaming, count: number, rate: number, seconds: number): Promise<Variants> {
   const flow = { from: 0, count, rate, leastBytes: 40, mostBytes: 40 }
   await open(streaming, flow)
@@ -105,12 +102,11 @@ export async function grow(streaming: Streaming, count: number, rate: number, se
   ])
 }
 
-/** All connections break, events are published, and all visitors reconnect at once. */
 export async function storm(streaming: Streaming, count: number, missed: number[]): Promise<Variants> {
   const found: Variants = new Map()
   const range = { from: 0, count }
   await open(streaming, range)
-  // Each visitor needs a position from which it can resume. The first storm is a warm-up.
+  // A position to resume from. The first storm is a warm-up.
   await sendToEach(streaming, range)
   for (const [turn, times] of [0, ...missed].entries()) {
     await visitorsOf(streaming, { do: 'cut' })
@@ -129,7 +125,6 @@ export async function storm(streaming: Streaming, count: number, missed: number[
   return found
 }
 
-/** One visitor in a hundred stops reading while it gets events of 12 KB. The others read normally. */
 export async function slow(streaming: Streaming, streams: number, seconds: number): Promise<Variants> {
   const { servers } = streaming
   const stalled = streams / 100
@@ -155,7 +150,6 @@ export async function slow(streaming: Streaming, streams: number, seconds: numbe
   return new Map([[`${stalled} of ${amount(streams)}`, figures]])
 }
 
-/** One of two gateways stops under load, and its visitors reconnect to the other gateway. */
 export async function drain(streaming: Streaming, streams: number, seconds: number): Promise<Variants> {
   const range = { from: 0, count: streams }
   await open(streaming, range)

@@ -1,4 +1,4 @@
-// Load process: opens the visitors' streams over plain sockets and counts their events.
+// Opens the visitors' streams over plain sockets and counts their events.
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -9,26 +9,25 @@ import type { StreamVisitor } from './contenders.ts'
 
 export type VisitorsCommand =
   | { do: 'load'; file: string; ports: number[] }
-  /** Opens streams from the index `from` on. Returns the milliseconds until each has received `events` events. */
+  /** Returns the time until each has received so many events. */
   | { do: 'open'; from: number; count: number; inFlight: number; events?: number }
-  /** Breaks all connections with a TCP reset. */
+  /** With a TCP reset. */
   | { do: 'cut' }
-  /** Stops reading from the first `count` streams. */
   | { do: 'stall'; count: number }
-  /** Sets whether ended streams reconnect, after a random part of the delay in their `retry` field. */
+  /** Ended streams reconnect after a random part of their `retry`. */
   | { do: 'follow'; on: boolean }
-  /** Waits for so many different events since the last `takeFigures`, at most `withinMs`. */
+  /** Different events since the last `takeFigures`. */
   | { do: 'wait'; events: number; withinMs: number }
-  /** Returns the figures since the last `takeFigures`. */
+  /** Since the last call. */
   | { do: 'takeFigures' }
 
-/** Times from an event’s due time to the visitor in milliseconds, and what the load process itself adds. */
+/** In milliseconds from the due time to the visitor. */
 export interface StreamFigures extends Record<'events' | 'doubles' | 'p50' | 'p99' | 'p999', number> {
-  /** 99th percentile of the event loop delay of the load process. */
+  /** Of the event loop of the load process. */
   lagP99: number
-  /** CPU utilization of the load process, 0 to 1. Above 0.8, it is the bottleneck. */
+  /** Utilization of the load process. Above 0.8, it is the bottleneck. */
   busy: number
-  /** Reopened streams in each tenth of a second, starting with the first one. */
+  /** In each tenth of a second. */
   reopened: number[]
 }
 
@@ -44,7 +43,6 @@ interface Stream {
   onProgress: () => void
 }
 
-/** Index and due time at the beginning of each event's text. */
 const markers = /\[\[(\d+) (\d+\.\d+)\]\]/g
 const loop = monitorEventLoopDelay({ resolution: 2 })
 loop.enable()
@@ -72,7 +70,7 @@ function open(stream: Stream): void {
   socket.on('close', () => {
     if (stream.socket !== socket) return
     stream.socket = undefined
-    // Reconnects to the next server, because the current server may be stopping.
+    // The current server may be stopping.
     stream.port += 1
     if (following) setTimeout(reopen, Math.random() * stream.retryMs, stream)
   })
@@ -87,7 +85,7 @@ function reopen(stream: Stream): void {
   }
 }
 
-/** Parses received text line by line. Servers never split a line between HTTP chunks. */
+/** Servers never split a line between HTTP chunks. */
 function read(stream: Stream, text: string): void {
   const end = text.lastIndexOf('\n')
   if (end < 0) {
