@@ -60,21 +60,6 @@ describe('the identification of an anonymous session', () => {
     expect(stream.types).toEqual(['message.accepted'])
   })
 
-  it('continues the verified visitor’s open conversation if the anonymous one has no message', async () => {
-    const sub = newSubject()
-    const first = await cores.newVerified(sub)
-    await cores.send(first, 'from the laptop')
-    const second = await cores.newVerified(sub, cores.other)
-    expect(second).toMatchObject({
-      conversationId: first.conversationId,
-      continuityState: 'continued',
-      replay: { epoch: first.replay.epoch },
-    })
-    await cores.send(second, 'from the phone', { core: cores.other })
-    expect(await cores.history(first)).toEqual(['from the laptop', 'from the phone'])
-    expect(await cores.history(second, cores.other)).toEqual(['from the laptop', 'from the phone'])
-  })
-
   it.each(someOf(['visitor', 'agent'] as const, 1))(
     'makes the anonymous conversation the verified visitor’s conversation if the %s has written in it',
     async (author) => {

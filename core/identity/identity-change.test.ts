@@ -84,16 +84,6 @@ describe('clearing the identity', () => {
     expect(await codeOf(cores.send(ada, 'late'))).toBe('SESSION_CLOSED')
     expect((await findSession(cores.core, anonymous.sessionId)).identity).toBeUndefined()
   })
-
-  it('returns an anonymous session unchanged', async () => {
-    const session = await cores.newSession()
-    await cores.send(session, 'hello')
-    const same = await cores.clear(session)
-    const { continuityState, replay, renewalToken: _, ...content } = session
-    expect(same).toMatchObject(content)
-    expect(same.replay).toEqual({ ...replay, lastSequence: 1, oldestSequence: 1 })
-    expect(await cores.history(same)).toEqual(['hello'])
-  })
 })
 
 describe('an assertion', () => {
