@@ -1,12 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { nastyTexts } from '../test/support/nasty-values.ts'
+import { anyCharacter, nastyTexts } from '../test/support/nasty-values.ts'
 import { repairLine, repairLocale } from './repairs.ts'
 
 /**
  * Generates any text, including lone surrogates, control characters, emoji and known problem texts.
  */
-const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...nastyTexts), fc.string({ unit: 'grapheme' }))
+const anyText = fc.oneof(
+  fc.string({ unit: anyCharacter }),
+  fc.constantFrom(...nastyTexts),
+  fc.string({ unit: 'grapheme' }),
+)
 
 describe('repairLine', () => {
   it.each([

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
-import { nastyTexts } from '../../test/support/nasty-values.ts'
+import { anyCharacter, nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
 import { findSession } from '../bans/bans.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
@@ -113,11 +113,11 @@ describe('repairPageContext', () => {
 
   it('returns a valid context or nothing for any input, and a second run changes nothing', () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.constantFrom(...nastyTexts),
       fc.webUrl({ withQueryParameters: true, withFragments: true }),
       fc
-        .tuple(fc.string({ unit: 'binary' }), fc.nat(3000))
+        .tuple(fc.string({ unit: anyCharacter }), fc.nat(3000))
         .map(([end, n]) => `https://a.example/${'é'.repeat(n)}${end}`),
     )
     const size = fc.record({ width: fc.double(), height: fc.oneof(fc.double(), fc.nat(200_000)) })

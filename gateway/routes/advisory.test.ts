@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
-import { nastyTexts } from '../../test/support/nasty-values.ts'
+import { anyCharacter, nastyTexts } from '../../test/support/nasty-values.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
 const url = 'https://shop.example/'
 const short = nastyTexts.filter((text) => text.length < 2000)
-const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...short))
+const anyText = fc.oneof(fc.string({ unit: anyCharacter }), fc.constantFrom(...short))
 const anySize = fc.record({ width: fc.double({ noNaN: true, noDefaultInfinity: true }), height: fc.integer() })
 const anyPage = fc.record(
   { url: anyText, title: anyText, referrer: anyText, viewport: anySize },
