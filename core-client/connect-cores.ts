@@ -6,9 +6,8 @@ import { watchCore } from './core-health.ts'
 import { type CoreNode, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
 
-/** For running calls on a core that DNS no longer returns. */
+/** Time for running calls on a core that DNS no longer returns. */
 const DRAIN_TIMEOUT_MS = 30_000
-const DRAIN_POLL_MS = 250
 
 interface Connected {
   core: CoreNode & { transport: CoreTransport }
@@ -18,7 +17,6 @@ interface Connected {
 /** Connects to the cores of `CORE_URLS`. Follows the addresses of DNS names until `stop`. */
 export function connectCores(options: {
   urls: readonly string[]
-  /** For cores with https. */
   tls?: TlsFiles
   lookUp?: CoreLookup
   lookUpEveryMs?: number
@@ -40,7 +38,7 @@ export function connectCores(options: {
     connected.delete(url)
     removed.abort()
     const deadline = Date.now() + DRAIN_TIMEOUT_MS
-    do await delay(DRAIN_POLL_MS, undefined, { ref: false })
+    do await delay(250, undefined, { ref: false })
     while (cores.inFlight(core) > 0 && Date.now() < deadline)
     core.transport.cut()
   }

@@ -2,16 +2,12 @@ import type { Transport } from '@connectrpc/connect'
 import { backoffMs } from '../platform/concurrency/backoff.ts'
 import type { HttpClient } from './http-client.ts'
 
-const SKIP_MIN_MS = 200
-const SKIP_MAX_MS = 2_000
-
 export interface CoreNode {
   /** Identifies the core: `http://10.0.0.7:8090`. */
   readonly url: string
   readonly transport: Transport
-  /** A POST request over HTTP. */
   readonly request: HttpClient['request']
-  /** A watcher calls `markAlive` and `markFailed`. */
+  /** Whether a watcher calls `markAlive` and `markFailed`. */
   readonly isWatched?: boolean
 }
 
@@ -69,7 +65,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
 
   function recordFailure(member: Member) {
     member.failures++
-    member.skipUntil = now() + backoffMs(member.failures, { minMs: SKIP_MIN_MS, maxMs: SKIP_MAX_MS, random })
+    member.skipUntil = now() + backoffMs(member.failures, { minMs: 200, maxMs: 2_000, random })
   }
 
   function recordSuccess(member: Member) {

@@ -1,13 +1,11 @@
 import { filledText, integer, SettingError, splitList, text } from '../platform/settings/settings.ts'
 
-/** For calls to cores that use TLS. */
 export const coreTlsSettings = {
   CORE_CA: text('File with the authorities (PEM) of the cores’ certificates; default: those of Node.'),
   CLIENT_CERT: text('File with the client certificate (PEM) for cores that require one. Reloaded when it changes.'),
   CLIENT_KEY: text('File with the key of the client certificate (PEM).'),
 }
 
-/** Of a process that calls the cores. */
 export const corePoolSettings = {
   CORE_URLS: filledText(
     'http://localhost:8090',

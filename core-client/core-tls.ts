@@ -4,8 +4,7 @@ import { createTlsFiles, type TlsFiles, type TlsMaterial, type WatchedTlsFiles }
 import type { coreTlsSettings } from './core-settings.ts'
 
 /**
- * Loads the PEM files for calls to the cores; undefined if none is set. Throws `SettingError` for an
- * invalid file.
+ * Loads the PEM files for calls to the cores, if any are set. Throws `SettingError` for an invalid file.
  */
 export function coreTlsFiles(
   settings: Record<keyof typeof coreTlsSettings, string>,

@@ -6,8 +6,6 @@ import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
 import { withCurrentTls } from './core-tls.ts'
 import { type CoreRequest, createHttpClient } from './http-client.ts'
 
-const WINDOW_BYTES = 4 * 1024 * 1024
-
 export type CoreTransport = ReturnType<typeof createCoreTransport>
 
 /**
@@ -71,13 +69,12 @@ class Connection extends Http2SessionManager {
   }
 }
 
-/** Over one HTTP/2 connection. */
 function createStreamTransport(baseUrl: string, material: TlsMaterial) {
   const connection = new Connection(
     baseUrl,
     // Their timers continue after `cut` and throw. `probe` detects a dead core instead of pings.
     {},
-    { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
+    { settings: { initialWindowSize: 4 * 1024 * 1024 }, ...material },
   )
   const { stream } = createConnectTransport({
     baseUrl,

@@ -1,7 +1,6 @@
 import type { ConnectError } from '@connectrpc/connect'
 import { type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 
-/** The detail that a core attached to the error. */
 export function errorInfoOf(error: ConnectError): ErrorInfo | undefined {
   return error.findDetails(ErrorInfoSchema)[0]
 }

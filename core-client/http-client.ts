@@ -5,7 +5,6 @@ import { type Dispatcher, Pool } from 'undici'
 import { messageMaxBytes } from '../platform/message-limit.ts'
 import type { TlsMaterial } from '../platform/tls/tls-files.ts'
 
-const CONNECT_TIMEOUT_MS = 3_000
 const TYPE = 'application/proto'
 
 export type CoreRequest = Pick<
@@ -30,7 +29,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
       allowH2: false,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: CONNECT_TIMEOUT_MS, ...material },
+      connect: { timeout: 3_000, ...material },
     })
   }
 
@@ -40,9 +39,9 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
     const body = toBinary(method.input, isMessage(input, method.input) ? input : create(method.input, input))
     if (body.length > messageMaxBytes) throw tooLarge('message')
     const headers = headersOf(header, timeoutMs)
+    const path = `${prefix}/${method.parent.typeName}/${method.name}`
     const answer = await new Promise<UnaryAnswer>((resolve, reject) => {
-      const call = new UnaryCall({ resolve, reject, signal, timeoutMs })
-      pool.dispatch({ path: `${prefix}/${method.parent.typeName}/${method.name}`, method: 'POST', headers, body }, call)
+      pool.dispatch({ path, method: 'POST', headers, body }, unaryCall(resolve, reject, signal, timeoutMs))
     })
     return decode(method, answer) as never
   }
@@ -53,7 +52,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
     request: ({ path, ...request }: CoreRequest): Promise<CoreAnswer> =>
       pool.request({ ...request, path: `${prefix}${path}`, method: 'POST' }),
 
-    /** False if the core is starting or stopping. */
+    /** Returns false if the core is starting or stopping. */
     async probe(signal: AbortSignal) {
       const { headers, body } = await pool.request({ path: `${prefix}/livez`, method: 'GET', signal })
       await body.dump()
@@ -67,7 +66,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
       void old.destroy(new ConnectError('core does not answer', Code.Unavailable))
     },
 
-    /** Each connection after its running call. Further calls are rejected. */
+    /** Closes each connection after its running call. Further calls are rejected. */
     close: () => void pool.close(),
   }
 }
@@ -85,74 +84,59 @@ interface UnaryAnswer {
   body: Uint8Array
 }
 
-interface Waiting {
-  resolve(answer: UnaryAnswer): void
-  reject(error: ConnectError): void
-  signal: AbortSignal | undefined
-  timeoutMs: number | undefined
-}
+/** Follows one call. Ends when the answer is complete, on cancellation or at the deadline. */
+function unaryCall(
+  resolve: (answer: UnaryAnswer) => void,
+  reject: (error: ConnectError) => void,
+  signal: AbortSignal | undefined,
+  timeoutMs = 0,
+): Dispatcher.DispatchHandler {
+  const chunks: Buffer[] = []
+  let controller: Dispatcher.DispatchController | undefined
+  let failure: ConnectError | undefined
+  let size = 0
+  let head: Omit<UnaryAnswer, 'body'> = { status: 0, headers: {} }
+  const timer = timeoutMs > 0 ? setTimeout(() => stop(expired()), timeoutMs) : undefined
+  const cancel = () => stop(cancelled())
+  signal?.addEventListener('abort', cancel)
 
-/** Ends when the answer is complete, on cancellation or at the deadline. */
-class UnaryCall implements Dispatcher.DispatchHandler {
-  readonly #waiting: Waiting
-  readonly #timer: NodeJS.Timeout | undefined
-  readonly #chunks: Buffer[] = []
-  #controller: Dispatcher.DispatchController | undefined
-  #failure: ConnectError | undefined
-  #size = 0
-  #status = 0
-  #headers: UnaryAnswer['headers'] = {}
-
-  constructor(waiting: Waiting) {
-    this.#waiting = waiting
-    const { signal, timeoutMs } = waiting
-    if (timeoutMs !== undefined && timeoutMs > 0) this.#timer = setTimeout(() => this.#stop(expired()), timeoutMs)
-    signal?.addEventListener('abort', this.#onAbort)
+  function end() {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', cancel)
   }
-
-  readonly #onAbort = () => this.#stop(cancelled())
 
   /** Ends the call here, and in the core by closing the connection. */
-  #stop(error: ConnectError) {
-    this.#failure = error
-    this.#end()
-    this.#waiting.reject(error)
-    this.#controller?.abort(error)
+  function stop(error: ConnectError) {
+    failure = error
+    end()
+    reject(error)
+    controller?.abort(error)
   }
 
-  #end() {
-    clearTimeout(this.#timer)
-    this.#waiting.signal?.removeEventListener('abort', this.#onAbort)
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController) {
-    this.#controller = controller
-    if (this.#failure) controller.abort(this.#failure)
-  }
-
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: UnaryAnswer['headers']) {
-    this.#status = status
-    this.#headers = headers
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer) {
-    this.#size += chunk.length
-    if (this.#size > messageMaxBytes) this.#stop(tooLarge('answer'))
-    else this.#chunks.push(chunk)
-  }
-
-  onResponseEnd() {
-    if (this.#failure) return
-    this.#end()
-    const [first] = this.#chunks
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks)
-    this.#waiting.resolve({ status: this.#status, headers: this.#headers, body })
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error) {
-    if (this.#failure) return
-    this.#end()
-    this.#waiting.reject(error instanceof ConnectError ? error : noAnswer(error))
+  return {
+    onRequestStart(started) {
+      controller = started
+      if (failure) started.abort(failure)
+    },
+    onResponseStart(_controller, status, headers) {
+      head = { status, headers }
+    },
+    onResponseData(_controller, chunk) {
+      size += chunk.length
+      if (size > messageMaxBytes) stop(tooLarge('answer'))
+      else chunks.push(chunk)
+    },
+    onResponseEnd() {
+      if (failure) return
+      end()
+      const [first] = chunks
+      resolve({ ...head, body: chunks.length === 1 && first ? first : Buffer.concat(chunks) })
+    },
+    onResponseError(_controller, error) {
+      if (failure) return
+      end()
+      reject(error instanceof ConnectError ? error : noAnswer(error))
+    },
   }
 }
 

@@ -36,7 +36,7 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = '') {
     ...settings,
     CORE_URLS: parseCoreUrls(settings.CORE_URLS),
     DELIVERY_TOKEN: settings.DELIVERY_TOKEN ?? fileToken.trim(),
-    /** Public, or in `DELIVERY_ALLOWED_CIDRS`. */
+    /** Whether an address is public, or in `DELIVERY_ALLOWED_CIDRS`. */
     isAddressAllowed: parseAllowedCidrs(settings.DELIVERY_ALLOWED_CIDRS),
   }
   if (config.DELIVERY_TOKEN) return config
@@ -46,7 +46,6 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = '') {
   )
 }
 
-/** From the environment and the shared data folder. */
 export function loadDeliveryConfig(env: NodeJS.ProcessEnv = process.env): DeliveryConfig {
   return readDeliveryConfig(env, readTokenFile(join(deliverySettings.read(env).DATA_DIR, 'delivery.token')))
 }

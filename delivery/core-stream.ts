@@ -43,13 +43,9 @@ interface StreamEvents {
   onEnd(): void
 }
 
-/**
- * Between two messages; one after a pause is sent at once. One message with many results costs a tenth of
- * many messages.
- */
+/** Between two messages: one message with many results costs a tenth of many messages. */
 const sendEveryMs = 10
 const batchMax = 1_000
-const retryMaxMs = 5_000
 /** After this time a stream has recovered, so the next pause is short again. */
 const stableMs = 1_000
 
@@ -57,7 +53,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
   const { config, workerId, retryMs, logger } = worker
   const token = { setting: 'DELIVERY_TOKEN', token: config.DELIVERY_TOKEN, scope: 'deliveries:work' }
   const leads = createClient(LeadService, createAuthorizedTransport(core.transport, config.DELIVERY_TOKEN))
-  const backoff = createBackoff({ minMs: retryMs, maxMs: retryMaxMs })
+  const backoff = createBackoff({ minMs: retryMs, maxMs: 5_000 })
   const ending = new AbortController()
   let outbox: ReturnType<typeof createOutbox> | undefined
   let isOpen = false

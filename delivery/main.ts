@@ -18,7 +18,7 @@ import { createDelivery } from './worker.ts'
 
 const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
-/** For the last claims and reports, in addition to the grace time. */
+/** Time for the last claims and reports, in addition to the grace time. */
 const lastCallsMs = 4_000
 
 async function main() {

@@ -9,11 +9,10 @@ export interface OpenDelivery {
   renewedAt: number
   /** Time of the first renewal without an answer. */
   renewingSince?: number | undefined
-  /** That brought the delivery. */
   readonly stream: CoreStream
-  /** Until a core has recorded it. */
+  /** The result, until a core has recorded it. */
   result?: AttemptReport
-  /** Carries the result. Unset after its end. */
+  /** The stream that carries the result. Unset after its end. */
   sentOver?: CoreStream | undefined
 }
 
@@ -27,7 +26,7 @@ export type OpenDeliveries = ReturnType<typeof createOpenDeliveries>
  */
 export function createOpenDeliveries(options: { concurrency: number; perDestination: number }) {
   const sending = new Map<string, number>()
-  /** Per destination, in round-robin order. */
+  /** Waiting deliveries per destination, in round-robin order. */
   const waiting = new Map<string, OpenDelivery[]>()
   let places = options.concurrency
 

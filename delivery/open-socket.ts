@@ -4,7 +4,6 @@ import { AttemptPhase } from '#proto/lead/v1/delivery_pb.js'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
 
-/** Tests replace `net.connect`. */
 export type Dial = (options: net.TcpNetConnectOpts) => net.Socket
 
 /** Then the next address is tried in parallel (Happy Eyeballs, RFC 8305). */
@@ -12,12 +11,12 @@ const headStartMs = 300
 
 interface OpenSocketOptions {
   url: URL
-  /** Checked. No others are connected to. */
+  /** Checked addresses. No others are connected to. */
   addresses: ResolvedAddress[]
   signal: AbortSignal
   onPhase: (phase: AttemptPhase) => void
   dial?: Dial | undefined
-  /** Authorities (PEM) instead of Node's. */
+  /** Certificate authorities (PEM) instead of Node's. */
   ca?: string | undefined
 }
 

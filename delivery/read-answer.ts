@@ -6,9 +6,9 @@ import { connectionLost, ProtocolError, ResponseTooLargeError } from './failures
 interface WholeAnswer {
   status: number
   headers: Record<string, string[] | undefined>
-  /** Of the body of an answer that is not 2xx, in pieces. */
+  /** Beginning of the body of an answer that is not 2xx, in pieces. */
   beginning: Buffer[]
-  /** For another request. */
+  /** Whether the connection can carry another request. */
   isReusable: boolean
 }
 
@@ -17,7 +17,7 @@ const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-en
 
 /** Bytes of an answer that are kept. 300 characters have at most 1,200. */
 const keptBytes = 1_200
-/** Bytes of the names and values in a head. */
+/** Maximum size of the names and values in a head. */
 const headMaxBytes = 16 * 1024
 
 /**

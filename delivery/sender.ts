@@ -2,14 +2,13 @@ import type { Socket } from 'node:net'
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { parseDestinationUrl } from '../contract/destination-url.ts'
 import { contractLimits } from '../contract/limits.ts'
+import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
 import { parseRetryAfter } from '../platform/http/retry-after.ts'
-import { createConnections } from './connections.ts'
 import { classifyFailure, type Failure, isConnectionLost } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
 import { readAnswer } from './read-answer.ts'
 
-/** As the worker reports it to a core. */
 export type Outcome =
   | { case: 'response'; value: Answer }
   | { case: 'failure'; value: Failure }
@@ -21,12 +20,12 @@ export type Sender = ReturnType<typeof createSender>
 
 export interface SenderOptions {
   resolver: Resolver
-  /** Bytes that are read of a response. */
+  /** Maximum number of bytes that are read of a response. */
   responseMaxBytes?: number
   maxIdle?: number
   now?: () => number
   dial?: Dial | undefined
-  /** Authorities (PEM) instead of Node's, for tests. */
+  /** Certificate authorities (PEM) instead of Node's, for tests. */
   ca?: string | undefined
 }
 
@@ -45,33 +44,29 @@ export function createSender(options: SenderOptions) {
     if (url === undefined) throw new DestinationBlockedError()
     const addresses = await resolver.resolve(url.hostname, signal)
 
+    const exchange = { url, request, signal, onPhase }
     const kept = connections.take(url.origin, addresses)
-    const answered = kept && (await exchangeUnlessStale(kept, url, request, signal, onPhase))
-    if (answered) return answered
-    return exchange(await openSocket({ url, addresses, signal, onPhase, dial, ca }), url, request, signal, onPhase)
+    const answered = kept && (await exchangeUnlessStale(kept, exchange))
+    return answered ?? exchangeOver(await openSocket({ ...exchange, addresses, dial, ca }), exchange)
   }
 
-  /**
-   * Undefined if the server closed the idle connection before it answered, as it may at any time. Then a
-   * new connection is used.
-   */
-  async function exchangeUnlessStale(kept: Socket, ...rest: ExchangeRest): Promise<Answer | undefined> {
+  /** Undefined if the server closed the idle connection first. Then a new connection is used. */
+  async function exchangeUnlessStale(kept: Socket, exchange: Exchange): Promise<Answer | undefined> {
     const { bytesRead } = kept
     try {
-      return await exchange(kept, ...rest)
+      return await exchangeOver(kept, exchange)
     } catch (error) {
-      const [, , signal] = rest
-      if (signal.aborted || kept.bytesRead > bytesRead || !isConnectionLost(error)) throw error
+      if (exchange.signal.aborted || kept.bytesRead > bytesRead || !isConnectionLost(error)) throw error
       return undefined
     }
   }
 
-  async function exchange(socket: Socket, ...[url, request, signal, onPhase]: ExchangeRest): Promise<Answer> {
+  async function exchangeOver(socket: Socket, { onPhase, ...exchange }: Exchange): Promise<Answer> {
     onPhase(AttemptPhase.HEADERS)
     const onHeaders = () => onPhase(AttemptPhase.BODY)
-    const answer = await readAnswer(socket, { url, request, signal, maxBytes: responseMaxBytes, onHeaders })
+    const answer = await readAnswer(socket, { ...exchange, maxBytes: responseMaxBytes, onHeaders })
     const { status, headers, beginning, isReusable } = answer
-    if (isReusable) connections.give(url.origin, socket)
+    if (isReusable) connections.give(exchange.url.origin, socket)
     else socket.destroy()
     const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
     const isText = beginning.length > 0 && headers['content-encoding'] === undefined
@@ -125,7 +120,12 @@ interface Answer {
   text?: string
 }
 
-type ExchangeRest = [url: URL, request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void]
+interface Exchange {
+  url: URL
+  request: ReadyRequest
+  signal: AbortSignal
+  onPhase: (phase: AttemptPhase) => void
+}
 
 /** The first characters on one line, without control and format characters. */
 function responseText(beginning: Buffer[]) {
@@ -134,4 +134,50 @@ function responseText(beginning: Buffer[]) {
     .replace(/[\p{C}\p{Z}]+/gu, ' ')
     .trim()
   return [...line].slice(0, contractLimits.responseTextMaxLength).join('').trimEnd()
+}
+
+const idleMs = 4_000
+/** Each closes an idle connection. Bytes that nobody asked for are no response. */
+const endings = ['data', 'timeout', 'close']
+
+/**
+ * Keeps up to `maxIdle` connections for later requests to the same origin. Evicts the least recently used.
+ */
+function createConnections({ maxIdle }: { maxIdle: number }) {
+  const idle = new Map<Socket, string>()
+
+  function remove(socket: Socket) {
+    idle.delete(socket)
+    for (const event of endings) socket.off(event, drop)
+    socket.setTimeout(0)
+  }
+
+  function drop(this: Socket) {
+    remove(this)
+    this.destroy()
+  }
+
+  return {
+    /** Removes and returns a connection to the origin and one of the addresses. */
+    take(origin: string, addresses: ResolvedAddress[]) {
+      const allowed = new Set(addresses.map(({ address }) => address))
+      const found = [...idle].findLast(
+        ([{ writable, remoteAddress = '' }, its]) => its === origin && writable && allowed.has(remoteAddress),
+      )
+      if (found) remove(found[0])
+      return found?.[0]
+    },
+    /** Its last response must be complete. */
+    give(origin: string, socket: Socket) {
+      idle.set(socket, origin)
+      for (const event of endings) socket.on(event, drop)
+      socket.setTimeout(idleMs)
+      const [oldest] = idle.keys()
+      if (idle.size > maxIdle && oldest) drop.call(oldest)
+    },
+    idle: () => idle.size,
+    async close() {
+      for (const socket of idle.keys()) drop.call(socket)
+    },
+  }
 }

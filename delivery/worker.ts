@@ -2,18 +2,24 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { ClaimedDelivery, ClaimState, WorkDeliveriesResponse } from '#proto/lead/v1/delivery_pb.js'
+import {
+  AttemptPhase,
+  type ClaimedDelivery,
+  type ClaimState,
+  FailureReason,
+  type WorkDeliveriesResponse,
+} from '#proto/lead/v1/delivery_pb.js'
 import type { CoreNode, CorePool } from '../core-client/core-pool.ts'
 import { createResolver } from '../platform/addresses/resolve.ts'
 import { readAtScrape } from '../platform/observability/metrics.ts'
+import { contextOf, inSpan, SpanKind } from '../platform/observability/tracing.ts'
 import type { DeliveryConfig } from './config.ts'
 import { type CoreStream, createCoreStream } from './core-stream.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
-import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, keyOf, type OpenDelivery } from './open-deliveries.ts'
 import { createSender, type Outcome, type Sender } from './sender.ts'
 
-/** For the last results of a stopping worker. */
+/** Time for the last results of a stopping worker. */
 const lastResultsMs = 2_000
 /** Something is sent on each stream in this interval, so that the cores know that the worker runs. */
 const beatMs = 250
@@ -45,7 +51,7 @@ export function createDelivery(given: {
   /** Streams without further deliveries. */
   const drained = new Set<CoreStream>()
   const open = createOpenDeliveries({ concurrency, perDestination })
-  /** Whose results no core has recorded yet. */
+  /** Deliveries whose results no core has recorded yet. */
   const held = new Map<string, OpenDelivery>()
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
@@ -155,7 +161,7 @@ export function createDelivery(given: {
     sendResult(each)
   }
 
-  /** To the core that sent the delivery, or to another one. */
+  /** Sends it to the core that sent the delivery, or to another one. */
   function sendResult(each: OpenDelivery) {
     each.sentOver = each.stream.isOpen() ? each.stream : openStreams()[0]
     each.sentOver?.send({ results: [each.result!] })
@@ -250,7 +256,38 @@ export function createDelivery(given: {
   }
 }
 
-/** Including those that are added during the wait. */
+/** Also waits for those that are added meanwhile. */
 async function allOf(running: Set<Promise<void>>) {
   while (running.size > 0) await Promise.all(running)
+}
+
+/** Measures and traces one attempt in the trace of its delivery, which the destination does not learn. */
+function observeAttempt(
+  delivery: ClaimedDelivery,
+  { attempts, attemptDuration }: DeliveryMetrics,
+  send: () => Promise<Outcome>,
+) {
+  const parent = contextOf(delivery.traceparent)
+  return inSpan('attempt', { kind: SpanKind.CLIENT, parent }, async (span) => {
+    const startedAt = performance.now()
+    const outcome = await send()
+    attemptDuration.observe({ outcome: outcome.case }, (performance.now() - startedAt) / 1000)
+    const { detail, phase } = detailOf(outcome)
+    attempts.inc({ outcome: outcome.case, detail, phase })
+    const correlationId = delivery.headers['x-correlation-id']
+    span.setAttributes({
+      'service.attempt.outcome': outcome.case,
+      ...(correlationId !== undefined && { 'service.correlation_id': correlationId }),
+      ...(outcome.case === 'response' && { 'http.response.status_code': outcome.value.status }),
+      ...(outcome.case === 'failure' && { 'error.type': detail, 'service.attempt.phase': phase }),
+    })
+    return outcome
+  })
+}
+
+function detailOf(outcome: Outcome) {
+  if (outcome.case === 'response') return { detail: `${Math.floor(outcome.value.status / 100)}xx`, phase: '' }
+  if (outcome.case === 'released') return { detail: '', phase: '' }
+  const { reason, phase } = outcome.value
+  return { detail: FailureReason[reason].toLowerCase(), phase: AttemptPhase[phase].toLowerCase() }
 }

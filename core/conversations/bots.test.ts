@@ -4,6 +4,7 @@ import type { Event } from '#proto/events/v1/events_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { exportVisitor, visitorOfSession } from '../privacy/visitor-data.ts'
 import { append, bot, botOf, request, say } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { accessOf } from '../transport/caller.ts'
@@ -155,6 +156,18 @@ describe('a request for a person', () => {
       expect((await typesOf(visitor)).filter((type) => type === 'human.requested')).toHaveLength(1)
       return died
     })
+  })
+
+  it('is in the export of the visitor without the fields that the service keeps for itself', async () => {
+    const visitor = await cores.newVisitor()
+    await send(cores.core, visitor, 'help')
+    await request(cores.core, visitor, 'one')
+    const lines: string[] = []
+    const name = await visitorOfSession(cores.core, visitor.sessionId, undefined)
+    for await (const line of exportVisitor(cores.core, name)) lines.push(line)
+    const records = lines.map((line) => JSON.parse(line))
+    expect(records.find(({ kind }) => kind === 'conversation').bots).toMatchObject({ isStopped: true })
+    expect(lines.join()).not.toMatch(/inputHash|operationId|reviewAt|generation|connectionVersion/)
   })
 
   it('of a visitor, in the words of a language of the widget, hands over once if a bot has answered before', async () => {

@@ -1,7 +1,7 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { inWorkspace } from '../errors.ts'
-import { contactsOf } from '../leads/conversation-contacts.ts'
+import { contactsOf } from '../leads/leads.ts'
 import { eventsOf } from '../log/event-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'

@@ -1,5 +1,5 @@
 import type { Core } from '../core.ts'
-import { contactsOf } from '../leads/conversation-contacts.ts'
+import { contactsOf } from '../leads/leads.ts'
 import { logOf } from '../log/event-log.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type EventType, isEntry, type LogEvent, operationKeys } from '../log-event.ts'

@@ -21,7 +21,7 @@ import type {
 } from '../operators/console-session-store.ts'
 import type { PasskeyDocument } from '../operators/passkeys.ts'
 import type { TeamDocument } from '../operators/teams.ts'
-import type { PictureDocument } from '../pictures/model.ts'
+import type { PictureDocument } from '../pictures/pictures.ts'
 import type { ErasureDocument, RemovalDocument } from '../privacy/removal-store.ts'
 import type { SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'

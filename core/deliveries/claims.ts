@@ -15,7 +15,6 @@ import {
 } from './webhook-requests.ts'
 import type { WorkerRoom } from './worker-room.ts'
 
-/** A worker that takes due deliveries. */
 export interface Claimant {
   workerId: string
   room: WorkerRoom
@@ -27,10 +26,7 @@ interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
 
-/**
- * Candidates that a claim reads, at least, so that it is filled even if most destinations have few due
- * deliveries.
- */
+/** Minimum of candidates, which fills a claim even if most destinations have few due deliveries. */
 const minCandidates = 250
 const maxRenewed = 1000
 const maxTaken = 1000
@@ -40,11 +36,6 @@ const maxTaken = 1000
 const conflictMs = 20
 /** Tries of a claim, of which another core takes all candidates. */
 const maxTries = 5
-const takeAttributes = {
-  'db.system.name': 'mongodb',
-  'db.collection.name': 'deliveries',
-  'db.operation.name': 'update',
-}
 
 /** The end of the last claim. Claims of one core run one by one, so that they do not compete. */
 const turnOf = perCore(() => ({ last: Promise.resolve() as Promise<unknown> }))
@@ -151,7 +142,12 @@ async function claimReserved(
   const at = new Date(core.now())
   const claimId = newClaimId()
   const leaseUntil = new Date(at.getTime() + core.config.DELIVERY_LEASE_MS)
-  const all = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
+  const attributes = {
+    'db.system.name': 'mongodb',
+    'db.collection.name': 'deliveries',
+    'db.operation.name': 'update',
+  }
+  const all = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes }, () =>
     queue.take(deliveryIds, { claimId, workerId, at, knownAt }, leaseUntil),
   )
   core.metrics.leaseExpiries.inc(all.filter(({ tookOver }) => tookOver).length)
@@ -175,8 +171,8 @@ async function claimReserved(
 }
 
 /**
- * Renews leases. Returns for each claim, in order, whether the worker still has the delivery and the claim
- * is not too old. Errors: `ValidationFailed`.
+ * Renews leases. Returns for each claim whether it still holds and is not too old. Errors:
+ * `ValidationFailed`.
  */
 export async function renewClaims(core: Core, claims: { deliveryId: string; claimId: string }[]): Promise<boolean[]> {
   if (claims.length > maxRenewed) throw invalid('/claims', 'maxItems')
@@ -192,19 +188,12 @@ export async function renewClaims(core: Core, claims: { deliveryId: string; clai
   return renewed
 }
 
-/** Queue entries that a poll reads to find due deliveries. */
 const lookAhead = 256
-/**
- * Maximum age in milliseconds of the list of due destinations, and so the wait of one that becomes due in a
- * backlog.
- */
+/** A destination that becomes due in a backlog waits at most this long for its place in the list. */
 const backlogMaxAgeMs = 500
 const unknown = { due: Number.POSITIVE_INFINITY, nextDueAt: Number.POSITIVE_INFINITY }
 
-/**
- * Chooses destinations with due deliveries. Many claims share one list of them, so the cost does not grow
- * with it.
- */
+/** Chooses destinations. Many claims share one list of due ones, so the cost does not grow with it. */
 export const dueDestinationsOf = perCore((core) => {
   const { random } = core
   const queue = deliveryQueueOf(core)
@@ -214,7 +203,6 @@ export const dueDestinationsOf = perCore((core) => {
    */
   let backlog: { destinations: string[]; readAt: number } | undefined
 
-  /** Time until which a destination is skipped, because its rate limit is reached. */
   const throttled = new Map<string, number>()
 
   /**
@@ -234,10 +222,7 @@ export const dueDestinationsOf = perCore((core) => {
     return { chosen, isFresh: true, ...rest }
   }
 
-  /**
-   * Removes from the list, and returns, destinations with room, so that every destination gets a turn
-   * before one is chosen again.
-   */
+  /** Removes destinations with room from the list. Each gets a turn before one is chosen again. */
   function takeOpen(destinations: string[], room: WorkerRoom) {
     const chosen: string[] = []
     const kept: string[] = []

@@ -103,8 +103,7 @@ async function add(
 }
 
 /**
- * Returns the attempt that `run` adds, or that of an earlier request with the same key, even if `run`
- * throws now.
+ * Returns what `run` adds, or the attempt of an earlier request with the same key, even if `run` throws.
  */
 async function once(core: Core, operation: Operation, run: () => Promise<AttemptView | undefined>): Promise<Requested> {
   let failure: unknown
@@ -194,10 +193,7 @@ export async function retryAttempt(
   })
 }
 
-/**
- * Returns attempts, grouped by delivery, oldest first. Errors: `LeadNotFound` for a lead, `NotFound` for a
- * delivery.
- */
+/** Grouped by delivery, oldest first. Errors: `LeadNotFound` for a lead, `NotFound` for a delivery. */
 export async function listAttempts(
   core: Core,
   of: { leadId: string } | { deliveryId: string },

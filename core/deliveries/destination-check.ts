@@ -4,8 +4,6 @@ import { createResolver, DestinationBlockedError } from '../../platform/addresse
 import { type Core, perCore } from '../core.ts'
 import { unavailable } from '../errors.ts'
 
-const resolveTimeoutMs = 5000
-
 /** Resolves the hosts to which a core may connect, and those of destinations. */
 export const resolverOf = perCore(({ config }) =>
   createResolver({ isAllowed: parseAllowedCidrs(config.DELIVERY_ALLOWED_CIDRS) }),
@@ -17,11 +15,10 @@ export const resolverOf = perCore(({ config }) =>
  */
 export async function isAllowedDestination(core: Core, { hostname }: URL): Promise<boolean> {
   try {
-    await resolverOf(core).resolve(hostname, AbortSignal.timeout(resolveTimeoutMs))
+    await resolverOf(core).resolve(hostname, AbortSignal.timeout(5000))
     return true
   } catch (error) {
-    // A name without an address is answered like a forbidden address, so callers cannot tell which names
-    // exist.
+    // Like a forbidden address, so that callers cannot tell which names exist.
     if (error instanceof DestinationBlockedError) return false
     if (error instanceof NameError && error.reason === 'not_found') return false
     throw unavailable()

@@ -6,7 +6,6 @@ import { liveSubscriptionsOf } from './live-subscriptions.ts'
 import { deliveryWorkHint } from './queue.ts'
 import type { ClaimedDelivery } from './webhook-requests.ts'
 
-/** A worker whose stream is open on this core. */
 export interface StreamingWorker extends Claimant {
   /** Whether the worker has sent something recently. Others get no deliveries. */
   isResponsive(): boolean
@@ -20,15 +19,11 @@ export interface StreamingWorker extends Claimant {
 
 /** Milliseconds between reads of the queue while more is due than the workers take. */
 const pollEveryMs = 1_000
-/**
- * The same when nothing is due: the delay after a worker of another core has died, or an announcement is
- * lost.
- */
+/** The same when nothing is due: the delay after another core's worker died, or a lost announcement. */
 const restEveryMs = 2_500
 /** Minimum time between two reads in milliseconds. One read fills the room that is made in it. */
 const readEveryMs = 10
 
-/** Sends deliveries to the workers whose streams are open on this core. */
 export const deliveryDispatchOf = perCore((core) => {
   const { bus, logger, now } = core
   const workers = new Set<StreamingWorker>()

@@ -17,7 +17,6 @@ import { disableSubscription, noFailures, noticesMax } from './subscriptions.ts'
 export const failingMaxMs = 5 * 86_400_000
 /** Pause in milliseconds before faults that could not be handled are tried again. */
 const retryMs = 5_000
-const batch = 100
 
 /**
  * Handles results that were recorded at `at`. Stores the time of the first failure, and removes it after a
@@ -68,7 +67,7 @@ export async function handleFaults(core: Core, subscriptionId: string, ended: En
 /** Handles the faults that a crash, for example, has left. */
 export const pendingFaultsOf = perCore((core) =>
   createFollower({
-    batch,
+    batch: 100,
     read: async (limit) => {
       const found = core.db.deliveries.find(
         { verdict: { $exists: true } },
@@ -91,8 +90,7 @@ async function applyOne(core: Core, { subscriptionId, deliveryId, attemptId, kin
   const isCounted = kind === 'not_found' && !(await countNotFound(core, subscriptionId, attemptId, sentAt))
   if (kind === 'dead_lettered') await beginDeadLetters(core, subscriptionId, deliveryId)
   else if (!isCounted) await disable(core, subscriptionId, kind === 'not_found' ? 'gone' : kind, attemptId, { sentAt })
-  // Also if the subscription was already disabled: the process that did it may have crashed before this
-  // line.
+  // Also if it was already disabled: the process that did it may have crashed before this line.
   await liveSubscriptionsOf(core).changed(subscriptionId)
   await core.db.deliveries.updateOne({ _id: deliveryId, 'verdict.attemptId': attemptId }, { $unset: { verdict: '' } })
 }

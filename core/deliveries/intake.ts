@@ -97,7 +97,12 @@ function freeRoom({ delivery, given }: Prepared): false {
 
 function insert(core: Core, arrivals: Arrival[], documents: NewDelivery[]) {
   const origin = batchOrigin(arrivals.map((arrival) => arrival.origin))
-  const attributes = { ...insertAttributes, 'db.operation.batch.size': documents.length }
+  const attributes = {
+    'db.system.name': 'mongodb',
+    'db.collection.name': 'deliveries',
+    'db.operation.name': 'insert',
+    'db.operation.batch.size': documents.length,
+  }
   return inSpan('insert deliveries', { ...origin, kind: SpanKind.CLIENT, attributes }, () =>
     insertEach(
       core.db.deliveries,
@@ -128,12 +133,6 @@ async function give(core: Core, worker: StreamingWorker | undefined, share: Prep
   if (ready.length > 0) worker?.send(ready)
 }
 
-const insertAttributes = {
-  'db.system.name': 'mongodb',
-  'db.collection.name': 'deliveries',
-  'db.operation.name': 'insert',
-}
-
 const documentsOf = (prepared: Prepared[]) => prepared.map(({ delivery }) => delivery)
 
 const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
@@ -161,7 +160,6 @@ export function newDelivery(
     operation: Omit<DeliveryOperation, 'attemptId'>
     /** Name of the operator or service. Absent for automatic deliveries. */
     requestedBy?: string
-    /** Whether the person of the lead must not be contacted. */
     isSuppressed?: boolean
   },
 ): NewDelivery {
@@ -208,10 +206,7 @@ export function leadContent(
   return { eventType, leadId, data: { reference: leadId, ...sentFields(fields, mapping) } }
 }
 
-/**
- * Returns the types of which a destination can get a sample. A lead can always be sent to a subscription on
- * request.
- */
+/** Returns the types of its samples. A lead can always be sent to a subscription on request. */
 export function sampleTypes({ policy = defaultPolicy, ...rest }: Receives): DeliveryEventType[] {
   return isHook(rest) ? policy.types : [...new Set([...policy.types, 'lead.ready-for-delivery' as const])]
 }

@@ -15,11 +15,6 @@ import { changedSourcesOf } from './sources.ts'
 import { disabledByService } from './subscription-model.ts'
 import { unsweptSuppressionsOf } from './suppressing.ts'
 
-/** Interval in milliseconds at which a core looks for what a crash has left. */
-const everyMs = 60_000
-const measureQueueEveryMs = 5_000
-const measureDestinationsEveryMs = 30_000
-
 export const deliveryJobs = (core: Core): Job[] =>
   [
     { name: 'end deliveries of suppressed people', run: unsweptSuppressionsOf(core).run },
@@ -27,7 +22,7 @@ export const deliveryJobs = (core: Core): Job[] =>
     { name: 'disable subscriptions', run: pendingFaultsOf(core).run },
     { name: 'hold and release deliveries', run: () => reconcilePauses(core) },
     { name: 'recover deliveries', run: () => proceedRecoveries(core) },
-  ].map((job) => createJob({ ...job, everyMs, logger: core.logger }))
+  ].map((job) => createJob({ ...job, everyMs: 60_000, logger: core.logger }))
 
 export const deliveryLags = (core: Core): Record<string, () => number> => ({
   lead_fan_out: leadFanOutOf(core).lagMs,
@@ -40,8 +35,8 @@ export function openDeliveries(core: Core) {
   changedSourcesOf(core)
   deliveryDispatchOf(core)
   const { disabledSubscriptions, deliveriesDue } = core.metrics
-  measureAtScrape(disabledSubscriptions, measureDestinationsEveryMs, () => measureDestinations(core))
-  measureAtScrape(deliveriesDue, measureQueueEveryMs, () => measureQueue(core))
+  measureAtScrape(disabledSubscriptions, 30_000, () => measureDestinations(core))
+  measureAtScrape(deliveriesDue, 5_000, () => measureQueue(core))
 }
 
 export function closeDeliveries(core: Core) {
@@ -52,10 +47,7 @@ export function closeDeliveries(core: Core) {
 const countedMax = 1000
 const shownQueuesMax = 10
 
-/**
- * Counts at most `countedMax` index entries. A scrape returns the last values, so it never waits for the
- * database.
- */
+/** Counts up to `countedMax`. A scrape returns the last values, so it never waits for the database. */
 export async function measureQueue(core: Core) {
   const { metrics, now, db } = core
   const queue = deliveryQueueOf(core)
@@ -82,7 +74,6 @@ export async function measureQueue(core: Core) {
     metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
 }
 
-/** By two index scans. */
 export async function measureDestinations({ db: { leadSubscriptions }, metrics, now }: Core) {
   const failing = { failingSince: { $exists: true }, status: 'enabled' as const, ...notDeleted }
   const oldest = { projection: { failingSince: 1 }, sort: { failingSince: 1 }, hint: 'by_failing' } as const

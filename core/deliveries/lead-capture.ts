@@ -30,12 +30,8 @@ import { coversLead, defaultPolicy } from './subscription-model.ts'
 
 const maxFields = 50
 const maxValue = 4000
-/**
- * Milliseconds after which the process that captured a lead counts as dead, and another completes its
- * fan-out.
- */
+/** After this time, the process that captured a lead counts as dead, and another completes its fan-out. */
 const deadAfterMs = 5000
-const batch = 100
 
 /**
  * Stores a lead, once per operation, and returns its id. Errors: `NotFound` for the workspace or
@@ -52,7 +48,8 @@ export async function captureLead(
   await findWorkspace(core, workspaceId)
   validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
   if (conversationId !== undefined) await findConversation(core, conversationId, workspaceId)
-  const person = { fields, subjects: await subjectsOf(core, conversationId) }
+  const found = await sessionStoreOf(core).subjectsIn(conversationId === undefined ? [] : [conversationId])
+  const person = { fields, subjects: [...found.values()].flat() }
   if (await isSuppressed(core, workspaceId, person)) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
   const leadId = core.plannedIds('lead', operation)
   await storeLead(core, { ...given, leadId }, person)
@@ -113,11 +110,6 @@ export async function submitForm(
   return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
 }
 
-async function subjectsOf(core: Core, conversationId: string | undefined) {
-  if (conversationId === undefined) return []
-  return (await sessionStoreOf(core).subjectsIn([conversationId])).get(conversationId) ?? []
-}
-
 function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefined)[] {
   const entries = Object.entries(fields)
   if (entries.length > maxFields) return [{ path: '/fields', rule: 'maxProperties' }]
@@ -129,8 +121,7 @@ function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefine
 }
 
 /**
- * Adds a visitor's form to its conversation, once, and lists the conversation like after a message
- * (contract, rule 31).
+ * Adds a form to its conversation, once. This lists the conversation like a message (contract, rule 31).
  */
 export async function enterForm(
   core: Core,
@@ -165,8 +156,7 @@ async function finish(core: Core, lead: Lead) {
 }
 
 /**
- * Returns the automatic subscriptions that cover a new lead. They are stored with it, so that a crash loses
- * no delivery.
+ * Returns the subscriptions that cover a new lead, to be stored with it, so that a crash loses no delivery.
  */
 export async function planFanOut({ db, now }: Core, lead: Lead) {
   const { workspaceId } = lead
@@ -197,7 +187,7 @@ export async function fanOutLead(core: Core, lead: Lead) {
 
 export const leadFanOutOf = perCore((core) =>
   createFollower({
-    batch,
+    batch: 100,
     read: async (limit) => {
       const before = new Date(core.now() - deadAfterMs)
       const due = { 'fanOut.since': { $lte: before }, ...notErasing }

@@ -13,7 +13,6 @@ export interface KnownSubscription {
 const maxAgeMs = 5_000
 
 export const notDeleted = { deleted: { $exists: false } } as const
-/** Matches destinations that receive events of the feed. */
 export const followingFeed = { followedTo: { $gte: 0 }, ...notDeleted } as const
 
 /** Id of the cache entry that tells whether feed events of a workspace are sent. */
@@ -22,7 +21,6 @@ export const followersOf = (workspaceId: string) => `followers ${workspaceId}`
 export const findSubscriptions = async ({ db }: Core, subscriptionIds: string[]) =>
   (await db.leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(toSubscription)
 
-/** Caches subscriptions for new deliveries and results. */
 export const liveSubscriptionsOf = perCore((core) => {
   const { db, bus, now } = core
   const { isCurrent, stateChanged } = wakeupsOf(core)
@@ -47,7 +45,6 @@ export const liveSubscriptionsOf = perCore((core) => {
 
   return {
     find: cache.get,
-    /** Whether destinations of the workspace receive events of the feed. */
     isFollowed: async (workspaceId: string) => (await followed.get(followersOf(workspaceId))) === true,
     /** Resolves when the notification is stored for the other cores. */
     changed: stateChanged,

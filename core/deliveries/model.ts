@@ -36,7 +36,6 @@ export interface AttemptOutcome {
   failureReason?: FailureReason
   failurePhase?: AttemptPhase
   durationMs?: number
-  /** Id of the claim under which the attempt was sent. */
   claimId?: string
 }
 
@@ -89,7 +88,6 @@ export interface Fault {
 
 export type PendingFault = Fault & { deliveryId: string; subscriptionId: string }
 
-/** One event that is sent to one destination, with all attempts. */
 export interface DeliveryDocument {
   _id: string
   workspaceId: string
@@ -108,7 +106,6 @@ export interface DeliveryDocument {
   body?: Binary | Uint8Array
   status: DeliveryStatus
   attempts: DeliveryAttempt[]
-  /** Ids of the scheduled automatic attempt. */
   next?: AttemptIds
   operations: DeliveryOperation[]
   createdAt: Date
@@ -124,19 +121,15 @@ export interface DeliveryDocument {
   claim?: DeliveryClaim
   /** Id of the last claim whose worker returned the delivery unsent, to recognise a repeat. */
   releasedClaimId?: string
-  /** The fault of the last attempt. Removed when it has been handled. */
   verdict?: Fault
   /** Time at which an ended delivery is deleted. */
   deleteAt?: Date
-  /** Trace in which the delivery was created (W3C Trace Context), if any. */
   traceparent?: string
   /** Set by the write that ends the delivery, until the feed has the entries of the end. */
   unannounced?: true
   /** Number of attempts whose ends have entries in the feed. */
   announcedAttempts?: number
-  /** The subscription's workflow when the delivery was created. */
   workflow?: Workflow
-  /** The one hand-off of the delivery. */
   handoff?: Handoff
 }
 

@@ -17,8 +17,6 @@ const stepMax = 200
 const firstStepMax = 60
 /** A count reads each delivery, so it ends here. */
 const pausedCountMax = 10_000
-const share = 1 / 5
-const maxPauseMs = 1000
 /** Maximum difference of the cores' clocks in milliseconds. */
 const clocksApartMs = 2_000
 /** As an upper bound on `dueAt`, it lets the index alone answer the query. */
@@ -73,7 +71,7 @@ async function finishLater(core: Core, subscriptionId: string) {
   const { signal } = closed
   const state = { again: true }
   running.set(subscriptionId, state)
-  const paced = createPace({ share, maxPauseMs, signal })
+  const paced = createPace({ share: 1 / 5, maxPauseMs: 1000, signal })
   try {
     while (state.again) {
       state.again = false
@@ -106,8 +104,7 @@ function pause(core: Core, subscriptionId: string, limit: number) {
 }
 
 /**
- * Each becomes due at a random time within the spread, but not before its original due time. Returns the
- * number found.
+ * Each becomes due at a random time in the spread, but not before its due time. Returns the number found.
  */
 async function resume(core: Core, subscriptionId: string, limit: number) {
   const paused = await countPaused(core, subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)

@@ -16,7 +16,6 @@ import {
 import { settlementWrites } from './settlements.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
 
-/** Due deliveries of one destination. */
 export type Candidates = Awaited<ReturnType<DeliveryQueue['candidates']>>[number]
 
 export type DeliveryQueue = ReturnType<typeof deliveryQueueOf>
@@ -43,10 +42,7 @@ export const deliveryQueueOf = perCore((core) => {
     /** Reads one or two index keys per destination. */
     dueDestinations: (now: Date) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
 
-    /**
-     * Returns up to `perDestination` due deliveries per destination, earliest first, and the state of its
-     * rate limit.
-     */
+    /** Returns the earliest due deliveries of each destination, and the state of its rate limit. */
     async candidates(destinations: string[], now: Date, perDestination: number) {
       const found = await leadSubscriptions
         .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>(
@@ -79,8 +75,7 @@ export const deliveryQueueOf = perCore((core) => {
     },
 
     /**
-     * Claims the deliveries that no other worker has claimed first, in the order of the ids. Adds the
-     * attempts of scheduled retries.
+     * Claims what no other worker has claimed first, in this order. Adds the attempts of scheduled retries.
      */
     async take(deliveryIds: string[], claim: DeliveryClaim, leaseUntil: Date): Promise<TakenDelivery[]> {
       const { claimId, at } = claim
@@ -108,8 +103,8 @@ export const deliveryQueueOf = perCore((core) => {
     },
 
     /**
-     * Renews the leases of these claims, if they began at `takenSince` or later. Returns the claim ids of
-     * the renewed leases by delivery id.
+     * Renews leases of claims since `takenSince`. Returns the claim ids of the renewed ones, by delivery
+     * id.
      */
     async renew(
       claims: { deliveryId: string; claimId: string }[],
@@ -216,7 +211,6 @@ export function queueAgain(again: {
   ]
 }
 
-/** True if the document has no such field. */
 export const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
 
 /** An expression of the attempts with the scheduled one; `otherwise` if none is scheduled. */
@@ -230,10 +224,7 @@ const withLast = (list: string, last: object) => ({ $concatArrays: [list, [{ $li
 
 export const deliveryWorkHint = 'lead-deliveries'
 
-/**
- * Tells all cores, including this one, that deliveries may be due. If the wake-up is lost, work starts some
- * seconds later.
- */
+/** Tells all cores. If the wake-up is lost, work starts some seconds later. */
 export function announceDue(core: Core) {
   const warn = ({ name: reason }: Error) =>
     core.logger.warn({ reason }, 'sending the wake-up for due deliveries failed; workers poll within seconds')

@@ -34,7 +34,6 @@ type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
 const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
 const previewMax = 10_000
 const stepMax = 200
-/** Milliseconds between the due times of deliveries. */
 const everyMs = 10
 /** Deliveries are scheduled this many milliseconds before they are due, at most. */
 const aheadMs = 10_000
@@ -61,10 +60,7 @@ const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryR
   body: { $exists: true },
 })
 
-/**
- * Counts what a recovery would schedule, up to `previewMax`. Errors: `SubscriptionNotFound`,
- * `ValidationFailed`.
- */
+/** Counts up to `previewMax`. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
 export async function previewRecovery(core: Core, request: RecoveryRequest, by: Requester) {
   const { subscriptionId } = request
   await findSubscription(core, subscriptionId, by)
@@ -174,10 +170,7 @@ function findNext({ db }: Core, { subscriptionId, recovery }: Recovering, status
     .toArray()
 }
 
-/**
- * Schedules each delivery once per recovery, `everyMs` after the one before it. Can be repeated. Returns
- * their number.
- */
+/** Schedules each delivery once per recovery. Can be repeated. Returns the number of scheduled ones. */
 async function schedule(
   { db }: Core,
   found: Recoverable[],

@@ -26,8 +26,6 @@ export interface AttemptResult {
   facts: AttemptFacts | 'released'
 }
 
-const maxResults = 1000
-
 interface ResultSettlement {
   subscriptionId: string
   settlement: Settlement
@@ -39,7 +37,7 @@ const stateOf = perCore((core) => {
   const batcher = createBatcher(
     async (results: AttemptResult[]) =>
       (await recordAll(core, results)).map((value) => ({ status: 'fulfilled' as const, value })),
-    { sizeOf: () => maxResults },
+    { sizeOf: () => 1000 },
   )
   return { following, batcher }
 })

@@ -40,7 +40,6 @@ const releaseOf = ({ deliveryId, claimId, at }: Settlement): Write => ({
   },
 })
 
-/** Returns the write of outcomes with the same key, for the deliveries that also match `state`. */
 function endOf(group: Ended[], state: Filter<DeliveryDocument> = {}): Write {
   const { claimId, index, at, deleteAt, outcome, fault, retry } = group[0]!
   const ids = group.map(({ deliveryId }) => deliveryId)
@@ -54,33 +53,33 @@ function endOf(group: Ended[], state: Filter<DeliveryDocument> = {}): Write {
       { updatedAt: at, outcome: { $mergeObjects: [{ $literal: outcome }, durationMs ? { durationMs } : {}] } },
     ],
   }
-  return {
-    updateMany: {
-      filter: {
-        _id: { $in: ids },
-        status: 'sending',
-        'claim.claimId': claimId,
-        // Only the last attempt can end: none is added while one is being sent.
-        attempts: { $size: index + 1 },
-        [`attempts.${index}.attemptId`]: { $in: group.map(({ attemptId }) => attemptId) },
-        ...state,
-      },
-      update: [
-        {
-          $set: {
-            status: outcome.status,
-            attempts: index === 0 ? [attempt] : { $concatArrays: [{ $slice: ['$attempts', index] }, [attempt]] },
-            updatedAt: at,
-            verdict: fault && { $literal: fault },
-            deleteAt,
-            unannounced: retry ? undefined : true,
-            next: retry && { attemptId: retry.attemptId, correlationId: retry.correlationId },
-            dueAt: retry?.dueAt,
-          },
-        },
-        // An accepted delivery is never sent again, so its copy of lead data is removed.
-        { $unset: ['claim', ...(retry ? [] : ['dueAt']), ...(outcome.status === 'accepted' ? ['body'] : [])] },
-      ],
+  const write = {
+    filter: {
+      _id: { $in: ids },
+      status: 'sending' as const,
+      'claim.claimId': claimId,
+      // Only the last attempt can end: none is added while one is being sent.
+      attempts: { $size: index + 1 },
+      [`attempts.${index}.attemptId`]: { $in: group.map(({ attemptId }) => attemptId) },
+      ...state,
     },
+    update: [
+      {
+        $set: {
+          status: outcome.status,
+          attempts: index === 0 ? [attempt] : { $concatArrays: [{ $slice: ['$attempts', index] }, [attempt]] },
+          updatedAt: at,
+          verdict: fault && { $literal: fault },
+          deleteAt,
+          unannounced: retry ? undefined : true,
+          next: retry && { attemptId: retry.attemptId, correlationId: retry.correlationId },
+          dueAt: retry?.dueAt,
+        },
+      },
+      // An accepted delivery is never sent again, so its copy of lead data is removed.
+      { $unset: ['claim', ...(retry ? [] : ['dueAt']), ...(outcome.status === 'accepted' ? ['body'] : [])] },
+    ],
   }
+  // The driver repeats writes of one document after a failover.
+  return group.length === 1 ? { updateOne: write } : { updateMany: write }
 }

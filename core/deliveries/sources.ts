@@ -150,10 +150,7 @@ function withoutText(body: Uint8Array, redactedAt: Date) {
   return new TextEncoder().encode(JSON.stringify({ ...head, data: { ...data, body: '', redactedAt } }))
 }
 
-/**
- * Makes the workers return what they have not begun to send, and waits for it. Does not wait longer for
- * attempts that run.
- */
+/** Makes the workers return what they have not begun to send. Does not wait for attempts that run. */
 export async function recallDeliveries(core: Core, of: DeliveriesOf) {
   const { deliveries } = core.db
   const sending = { ...about(of), status: 'sending' as const }

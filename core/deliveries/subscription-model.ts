@@ -55,10 +55,7 @@ export interface LeadSubscription extends Receives {
   deadLettersSince?: Date
   /** Events that the feed lacks, oldest first. */
   notices?: SubscriptionNotice[]
-  /**
-   * Last change of destination or secrets, or enabling. An answer to an earlier attempt cannot disable the
-   * subscription.
-   */
+  /** Last change of destination or secrets, or enabling. Answers to earlier attempts do not count. */
   judgedSince: Date
   /** For new deliveries. Its id is empty if it was removed. */
   workflow?: Workflow
@@ -184,7 +181,7 @@ export interface DeliveryRecovery extends RecoveryRange {
   recovered: number
   /** When a core may take the next step; during one, the end of its lease. Absent after the end. */
   nextStepAt?: Date
-  /** Of the lease. A core that has lost it cannot change the recovery. */
+  /** Fencing token. A core that has lost the lease cannot change the recovery. */
   fencingToken: number
   finishedAt?: Date
 }
@@ -204,10 +201,7 @@ export interface WebhookSecret {
   createdAt: Date
   /** End of its signatures. Set when a newer secret replaces it. */
   expiresAt?: Date
-  /**
-   * From a rotation until the activation. Meanwhile an older live secret signs
-   * `X-Service-Webhook-Signature`.
-   */
+  /** Not activated yet. Meanwhile an older live secret signs `X-Service-Webhook-Signature`. */
   pending?: true
 }
 

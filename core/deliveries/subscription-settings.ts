@@ -18,10 +18,7 @@ import {
   type Receives,
 } from './subscription-model.ts'
 
-/**
- * Settings in a request. New names of fields and headers replace all present ones. An empty id means no
- * workflow.
- */
+/** New names of fields and headers replace all present ones. An empty workflow id means none. */
 export type SubscriptionSettings = Partial<
   Pick<LeadSubscription, 'name' | 'mappedFields' | 'sentNames' | 'automatic' | 'policy' | 'status' | 'workflow'>
 > &
@@ -239,10 +236,7 @@ export const maskedDestination = ({ destination }: Pick<LeadSubscription, 'desti
 
 const isMasked = (text: string) => text.endsWith(mask)
 
-/**
- * Throws `PermissionDenied` if the caller may not read everything that a destination receives, and so could
- * send it to themselves.
- */
+/** Throws `PermissionDenied` if the caller may not read everything that the destination receives. */
 export function requireReadable(
   { resource, policy = defaultPolicy, mappedFields, automatic }: Omit<Receives, 'sentNames'>,
   { scopes }: { scopes?: ReadonlySet<string> },

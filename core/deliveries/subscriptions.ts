@@ -370,10 +370,7 @@ function requestOf({ requestedBy, attemptId, createdAt: at }: DeliveryAttempt, i
   return [{ at, actor: requestedBy, action, attemptId }]
 }
 
-/**
- * Returns a page of the hooks, or of the subscriptions for leads and operational events, newest first.
- * Errors: `ValidationFailed`.
- */
+/** Returns a page, newest first, without the audit. Errors: `ValidationFailed`. */
 export async function listSubscriptions(
   core: Core,
   {

@@ -20,7 +20,7 @@ export interface SigningSecrets {
   headers: Record<string, string>
 }
 
-/** Of the bodies in one claim, below the message limit of the worker. */
+/** Maximum size of the bodies in one claim, below the message limit of the worker. */
 const bodiesMaxBytes = 8 * 1024 * 1024
 
 export const countFittingBodies = (deliveries: { body: Uint8Array }[]) =>

@@ -83,10 +83,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
       }
       return true
     },
-    /**
-     * Frees the place of a delivery after an attempt of `durationMs`. Returns true if there is enough room
-     * for a destination that waits.
-     */
+    /** Frees a place after an attempt. Returns true if there is enough room for a waiting destination. */
     free(destination: string, durationMs?: number) {
       const usage = usages.get(destination)
       if (!usage) return false

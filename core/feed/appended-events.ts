@@ -20,7 +20,6 @@ interface Waiting {
 /** Conversations that wait. A follower of the logs adds the entries of others. */
 const maxWaiting = 10_000
 const maxKnown = 50_000
-/** Further events of a conversation are read from its log. */
 const maxEvents = 200
 /** Less than the minute after which a removal of data also removes entries that were added late. */
 const maxAgeMs = 20_000
@@ -43,7 +42,6 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
   }
 
   return {
-    /** Adds an event. Returns true if entries are now missing. */
     add(event: LogEvent) {
       const { conversationId, sequence } = event
       const theirs = waiting.get(conversationId)
@@ -81,7 +79,6 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
       })
     },
 
-    /** Says that a conversation has all entries up to a sequence. */
     complete(conversationId: string, workspaceId: string, through: number) {
       known.set(conversationId, { workspaceId, through })
     },

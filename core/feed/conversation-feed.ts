@@ -6,7 +6,7 @@ import { createLogFollower, followerStoreOf } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { type AppendedEvents, createAppendedEventsMemory } from './appended-events.ts'
-import { addToFeed, eventFanOutOf } from './event-fan-out.ts'
+import { addToFeed, addToFeeds, eventFanOutOf } from './event-fan-out.ts'
 import { newestOf } from './feed-log.ts'
 import { feedReaderOf, findConversations } from './feed-reader.ts'
 import { creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
@@ -14,14 +14,8 @@ import { creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEnt
 /** Conversations whose entries are added together. */
 const batchSize = 50
 const eventsPerRead = 200
-/** Milliseconds between two rounds, if fewer than `batchSize` conversations wait. */
-const paceMs = 50
-/** Share of the time that the feed takes under load. It grows when the feed is behind. */
-const share = 1 / 5
 /** Entries of older events may have been removed, so they are not added. */
 const maxAgeMs = feedKeptMs - 86_400_000
-/** At its first start, the feed begins with events of at most this age. */
-const beforeFirstStartMs = 600_000
 
 /**
  * Adds the events of conversations to the feeds of their workspaces, behind the log. Any process may add
@@ -34,7 +28,7 @@ export const conversationFeedOf = perCore((core) => {
   const closed = new AbortController()
   const appended = createAppendedEventsMemory()
   const lagMs = () => Math.max(appended.lagMs(), follower.lagMs())
-  const paced = createPace({ share, lagMs, signal: closed.signal })
+  const paced = createPace({ share: 1 / 5, lagMs, signal: closed.signal })
   let isActive = false
 
   /** If somebody reads a feed, entries are added at once, otherwise by `flush` in groups. */
@@ -46,15 +40,16 @@ export const conversationFeedOf = perCore((core) => {
     if (isMissing && isActive && isAwaited(appended.workspaceOf(event.conversationId))) flushing.run().catch(() => {}) // The job repeats it and logs the error.
   })
 
+  /** Leaves out the ends of sessions that another session of the same visitor continues. */
   async function entriesOf(found: LogEvent[]): Promise<NewFeedEntry[]> {
-    const replaced = await replacedSessions(found)
-    return found.flatMap((event) => (event.transient || replaced.has(event) ? [] : (entryOf(event) ?? [])))
+    const ended = found.flatMap(({ type, sessionId }) => (type === 'session.closed' && sessionId) || [])
+    const sessions = ended.length === 0 ? [] : await sessionStoreOf(core).find([...new Set(ended)])
+    const continued = new Set(sessions.flatMap(({ sessionId, successor }) => (successor ? sessionId : [])))
+    const isContinued = ({ type, sessionId = '' }: LogEvent) => type === 'session.closed' && continued.has(sessionId)
+    return found.flatMap((event) => (event.transient || isContinued(event) ? [] : (entryOf(event) ?? [])))
   }
 
-  /**
-   * Returns entries that the feed lacks for a conversation, oldest first. With them it has all up to
-   * `through`.
-   */
+  /** Returns missing entries, oldest first. With them, the feed has all up to `through`. */
   async function missingOf(conversationId: string, createdAt: Date, newest: number | undefined) {
     const since = new Date(now() - maxAgeMs)
     const entries: NewFeedEntry[] = []
@@ -74,15 +69,6 @@ export const conversationFeedOf = perCore((core) => {
     }
   }
 
-  /** Returns the ends of sessions that another session of the same visitor continues. */
-  async function replacedSessions(found: LogEvent[]): Promise<Set<LogEvent>> {
-    const closings = found.filter(({ type, sessionId }) => type === 'session.closed' && sessionId !== undefined)
-    if (closings.length === 0) return new Set()
-    const closedSessions = await sessionStoreOf(core).find([...new Set(closings.map(({ sessionId }) => sessionId!))])
-    const replaced = new Set(closedSessions.flatMap(({ sessionId, successor }) => (successor ? sessionId : [])))
-    return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
-  }
-
   async function addAppended(conversations: AppendedEvents[]) {
     for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
       await addToFeed(core, workspaceId, await entriesOf(theirs.flatMap(({ events = [] }) => events)))
@@ -90,16 +76,10 @@ export const conversationFeedOf = perCore((core) => {
       appended.complete(conversationId, workspaceId, end)
   }
 
-  /**
-   * Adds the missing entries of conversations, whose logs have reached `ends`. Returns those that may have
-   * more.
-   */
+  /** Adds missing entries up to `ends` or further. Returns the conversations that may have more. */
   async function bringUp(conversationIds: string[], ends: ReadonlyMap<string, number>) {
     const found = await findConversations(core, conversationIds)
-    const newest = await newestOf(
-      core,
-      found.map(({ _id }) => _id),
-    )
+    const newest = await newestOf(core, conversationIds)
     const missing = await Promise.all(
       found.map(async ({ _id: conversationId, workspaceId, createdAt }) => ({
         conversationId,
@@ -107,12 +87,7 @@ export const conversationFeedOf = perCore((core) => {
         ...(await missingOf(conversationId, createdAt, newest.get(conversationId))),
       })),
     )
-    for (const [workspaceId, theirs] of Map.groupBy(missing, (each) => each.workspaceId))
-      await addToFeed(
-        core,
-        workspaceId,
-        theirs.flatMap(({ entries }) => entries),
-      )
+    await addToFeeds(core, missing)
     for (const { conversationId, workspaceId, hasMore, through } of missing)
       if (!hasMore) appended.complete(conversationId, workspaceId, Math.max(through, ends.get(conversationId) ?? 0))
     return missing.filter(({ hasMore }) => hasMore).map(({ conversationId }) => conversationId)
@@ -139,13 +114,13 @@ export const conversationFeedOf = perCore((core) => {
         throw error
       }
     },
-    { paceMs, isFull: () => appended.size() >= batchSize },
+    { paceMs: 50, isFull: () => appended.size() >= batchSize },
   )
 
   const follower = createLogFollower({
     name: 'feed',
     store: followerStoreOf(core),
-    startAgeMs: beforeFirstStartMs,
+    startAgeMs: 600_000,
     async handle(found) {
       const through = new Map<string, number>()
       for (const event of found.filter(isInFeed))
@@ -160,10 +135,7 @@ export const conversationFeedOf = perCore((core) => {
   })
 
   return {
-    /**
-     * Adds what this process has appended. After the first call, this happens by itself if somebody reads
-     * the feed.
-     */
+    /** Adds what this process has appended. Later it happens by itself while somebody reads the feed. */
     flush() {
       isActive = true
       return flushing.run()

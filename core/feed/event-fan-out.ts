@@ -13,19 +13,8 @@ import { appendToFeed, entriesAfter } from './feed-log.ts'
 import { type FeedEvent, withContent } from './feed-reader.ts'
 import { type FeedEntry, feedHint, type NewFeedEntry, reasonOf } from './model.ts'
 
-/** A destination and the last entry whose deliveries exist. */
-interface FeedDestination {
-  subscriptionId: string
-  followedTo: number
-  isHook: boolean
-}
-
 /** Workspaces that wait in memory. `catchUp` handles further ones. */
 const maxWaiting = 10_000
-const entriesPerRead = 100
-const workspacesPerRead = 100
-const paceMs = 50
-const share = 1 / 5
 
 /** Like `appendToFeed`; then tells all cores, and creates the deliveries of the entries. */
 export async function addToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]) {
@@ -34,6 +23,14 @@ export async function addToFeed(core: Core, workspaceId: string, entries: NewFee
   eventFanOutOf(core).added(workspaceId)
   const warn = ({ name: reason }: Error) => core.logger.warn({ reason }, 'sending the wake-up of a feed failed')
   wakeupsOf(core).hint(feedHint(workspaceId)).catch(warn)
+}
+
+/** Adds entries to the feeds of their workspaces, each feed in the given order. */
+export async function addToFeeds(core: Core, added: { workspaceId: string; entries: NewFeedEntry[] }[]) {
+  for (const [workspaceId, theirs] of Map.groupBy(added, (each) => each.workspaceId)) {
+    const entries = theirs.flatMap((each) => each.entries)
+    await addToFeed(core, workspaceId, entries)
+  }
 }
 
 /**
@@ -48,21 +45,22 @@ export const eventFanOutOf = perCore((core) => {
   const waiting = new Map<string, number>()
   const known = new Set<string>()
   const lagMs = () => performance.now() - ([...waiting.values()][0] ?? performance.now())
-  const paced = createPace({ share, lagMs, signal })
+  const paced = createPace({ share: 1 / 5, lagMs, signal })
   let isActive = false
 
   /** Sends the rest of a feed. A failure for some destinations does not stop the others. */
   async function bringUp(workspaceId: string) {
-    const destinations = await findDestinations(core, workspaceId)
-    const hookIds = new Set(destinations.flatMap((each) => (each.isHook ? each.subscriptionId : [])))
-    const groups = [...Map.groupBy(destinations, ({ followedTo }) => followedTo)]
+    const projection = { followedTo: 1, resource: 1 }
+    const found = await core.db.leadSubscriptions.find({ workspaceId, ...followingFeed }, { projection }).toArray()
+    const hookIds = new Set(idsOf(found.filter(isHook)))
+    const groups = [...Map.groupBy(found, ({ followedTo = 0 }) => followedTo)]
     await handleEach(groups, ([followedTo, group]) => {
       let place = followedTo
       const follower = createFollower({
-        batch: entriesPerRead,
+        batch: 100,
         read: (limit) => entriesAfter(core, workspaceId, place, limit),
         async handle(entries) {
-          await sendAll(core, workspaceId, entries, group, hookIds)
+          await sendAll(core, workspaceId, entries, idsOf(group), hookIds)
           place = entries.at(-1)!.number
         },
         paced,
@@ -87,7 +85,7 @@ export const eventFanOutOf = perCore((core) => {
         bringUp,
       )
     },
-    { paceMs },
+    { paceMs: 50 },
   )
 
   return {
@@ -104,11 +102,10 @@ export const eventFanOutOf = perCore((core) => {
       return flushing.run()
     },
 
-    /** Creates the deliveries that other processes left out. */
     catchUp() {
       let after = ''
       const follower = createFollower({
-        batch: workspacesPerRead,
+        batch: 100,
         read: (limit) => nextFollowed(core, after, limit),
         async handle(found) {
           after = found.at(-1)!._id
@@ -136,63 +133,46 @@ const nextFollowed = ({ db }: Core, after: string, limit: number) =>
     ])
     .toArray()
 
-async function findDestinations({ db }: Core, workspaceId: string): Promise<FeedDestination[]> {
-  const projection = { followedTo: 1, resource: 1 }
-  const found = await db.leadSubscriptions.find({ workspaceId, ...followingFeed }, { projection }).toArray()
-  return found.map(({ _id, followedTo = 0, resource }) => ({
-    subscriptionId: _id,
-    followedTo,
-    isHook: isHook({ resource }),
-  }))
-}
-
-/**
- * Sends the events to the destinations that want them. Then stores the position of each that has not
- * failed.
- */
+/** Sends the wanted events. Then stores the position of each destination that has not failed. */
 async function sendAll(
   core: Core,
   workspaceId: string,
   entries: FeedEntry[],
-  to: FeedDestination[],
+  subscriptionIds: string[],
   hookIds: Set<string>,
 ) {
-  const found = await Promise.all(to.map(({ subscriptionId }) => liveSubscriptionsOf(core).find(subscriptionId)))
+  const found = await Promise.all(subscriptionIds.map((id) => liveSubscriptionsOf(core).find(id)))
   const destinations = found.filter((known) => known !== undefined)
   const types = new Set(destinations.flatMap(({ subscription: { policy = defaultPolicy } }) => policy.types))
-  const events = await withContent(
-    core,
-    workspaceId,
-    entries.filter(({ type }) => types.has(type)),
-  )
-  const suppressed = await findSuppressedLeads(
-    core,
-    events.flatMap(({ lead }) => lead ?? []),
-  )
+  const wanted = entries.filter(({ type }) => types.has(type))
+  const events = await withContent(core, workspaceId, wanted)
+  const leads = events.flatMap(({ lead }) => lead ?? [])
+  const suppressed = await findSuppressedLeads(core, leads)
+  const sent: string[] = []
   const outcomes = await Promise.allSettled(
     destinations.map(async (known) => {
       const { subscription } = known
       const { subscriptionId } = subscription
-      const wanted = events.filter((event) => isWanted(event, subscription, hookIds))
+      const theirs = events.filter((event) => isWanted(event, subscription, hookIds))
       await Promise.all(
-        wanted.map((event) => {
+        theirs.map((event) => {
           const key = `${workspaceId} event ${event.entry.source} ${subscriptionId}`
           const isSuppressed = suppressed.has(event.lead?.leadId ?? '')
           return addAutomaticDelivery(core, key, contentOf(event, subscription), known, { isSuppressed })
         }),
       )
-      return subscriptionId
+      sent.push(subscriptionId)
     }),
   )
-  const failed = outcomes.filter(({ status }) => status === 'rejected')
-  const sent = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []))
   const { number } = entries.at(-1)!
   await core.db.leadSubscriptions.updateMany(
     { _id: { $in: sent }, followedTo: { $lt: number } },
     { $set: { followedTo: number } },
   )
-  for (const { reason } of failed as PromiseRejectedResult[]) throw reason
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }
+
+const idsOf = (found: { _id: string }[]) => found.map(({ _id }) => _id)
 
 function isWanted(
   { entry, lead }: FeedEvent,
@@ -212,23 +192,13 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
   const { conversationId, sequence, leadId, workflowId, delivery, disabled } = entry
   const { message, data, sessionId } = event ?? {}
   return {
-    conversationId,
-    sequence,
-    messageId: message?.messageId ?? data?.messageId,
-    body: message?.body,
-    redactedAt: message?.redactedAt,
+    ...data,
+    ...message,
+    ...disabled,
+    ...delivery,
+    ...{ conversationId, sequence, leadId, workflowId, sessionId },
     displayName: message?.author.displayName ?? data?.agent?.displayName,
-    sentAt: data?.sentAt,
-    sessionId,
     leftReason: event && reasonOf(event),
-    tag: data?.tag,
-    score: data?.score,
-    comment: data?.comment,
-    leadId,
-    subscriptionId: delivery?.subscriptionId ?? disabled?.subscriptionId,
-    deliveryId: delivery?.deliveryId,
-    workflowId,
-    outcome: delivery?.outcome,
     disabledReason: disabled?.reason,
   }
 }

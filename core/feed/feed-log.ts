@@ -13,13 +13,9 @@ const removedAtOnce = 1_000
 /** Other writers take the next number that often only if many compete. */
 const maxTries = 100
 const maxEnds = 10_000
-const pauses = { minMs: 5, maxMs: 100 }
 
 /** Last numbers that this process has written. No other process reuses a number. */
-const endsOf = perCore(() => {
-  const ends = createLruCache<number>(maxEnds)
-  return ends
-})
+const endsOf = perCore(() => createLruCache<number>(maxEnds))
 
 /**
  * Adds entries to a feed, in this order, without those that exist. A feed is a log of its own: its numbers
@@ -39,7 +35,7 @@ export async function appendToFeed(core: Core, workspaceId: string, entries: New
       break
     }
     left = await withoutPresent(core, workspaceId, left)
-    if (left.length > 0) await delay(backoffMs(tries, pauses))
+    if (left.length > 0) await delay(backoffMs(tries, { minMs: 5, maxMs: 100 }))
   }
 }
 

@@ -15,7 +15,6 @@ import { type FeedEntry, feedHint } from './model.ts'
 export interface FeedEvent {
   cursor: string
   entry: FeedEntry
-  /** If the entry refers to one. */
   event?: LogEvent
   lead?: Lead
 }
@@ -42,14 +41,11 @@ const maxRead = 1_000
 /** A feed counts as read for this time, which is longer than the wait of a call. */
 const readWithinMs = 60_000
 const maxReads = 10_000
-/** Of the clocks of cores, which write the times of the entries. */
+/** Maximum difference of the cores' clocks, which write the times of the entries. */
 const clocksApartMs = 2_000
 const cursorFormat = /^(?:(\w+)\.)?(\w+)\.(\d{1,15})$/
 
-/**
- * Includes hidden conversations: a removal of old data may show them again, and a reader would miss their
- * events.
- */
+/** Includes hidden ones: a removal may show them again, and a reader would miss their events. */
 export async function findConversations({ db }: Core, conversationIds: string[]) {
   if (conversationIds.length === 0) return []
   const projection = { workspaceId: 1, createdAt: 1, erasing: 1 }
@@ -170,10 +166,7 @@ export const feedReaderOf = perCore((core) => {
   }
 
   return {
-    /**
-     * Returns the events after a cursor, or waits for one, at most `waitMs` and until `wake`. Errors:
-     * `ValidationFailed`.
-     */
+    /** Returns the events after a cursor, or waits for one until `wake`. Errors: `ValidationFailed`. */
     async read(
       query: FeedQuery,
       { waitMs, signal, wake = signal }: { waitMs: number; signal: AbortSignal; wake?: AbortSignal },

@@ -10,7 +10,6 @@ import { leadFeedOf } from './lead-feed.ts'
 const flushEveryMs = 1_000
 /** Milliseconds between looks for what other cores have left out. */
 const catchUpEveryMs = 60_000
-const removeEveryMs = 3_600_000
 const marks: Marked[] = ['leads', 'deliveries', 'subscriptions']
 
 /** Also makes the parts that follow the bus. */
@@ -23,7 +22,7 @@ export function feedJobs(core: Core): Job[] {
     { name: 'catch-up of the feed', everyMs: catchUpEveryMs, run: conversations.catchUp },
     { name: 'fan-out of the feed', everyMs: flushEveryMs, run: fanOut.flush },
     { name: 'catch-up of the fan-out', everyMs: catchUpEveryMs, run: fanOut.catchUp },
-    { name: 'removal of old feed entries', everyMs: removeEveryMs, run: () => removeOldEntries(core) },
+    { name: 'removal of old feed entries', everyMs: 3_600_000, run: () => removeOldEntries(core) },
   ].map((job) => createJob({ ...job, logger: core.logger }))
 }
 

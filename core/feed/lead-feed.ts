@@ -5,10 +5,10 @@ import { isHandedOff } from '../deliveries/intake.ts'
 import { enterForm } from '../deliveries/lead-capture.ts'
 import { notDeleted } from '../deliveries/live-subscriptions.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
-import { type HandoffWhen, toSubscription } from '../deliveries/subscription-model.ts'
+import { toSubscription } from '../deliveries/subscription-model.ts'
 import type { Marked } from '../leads/leads.ts'
 import type { LeadDocument } from '../leads/model.ts'
-import { addToFeed } from './event-fan-out.ts'
+import { addToFeed, addToFeeds } from './event-fan-out.ts'
 import { type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
 type UnannouncedLead = Pick<
@@ -17,8 +17,6 @@ type UnannouncedLead = Pick<
 >
 type UnannouncedDelivery = Omit<DeliveryDocument, 'body'>
 
-const batch = 100
-const share = 1 / 5
 const unannounced = { unannounced: true } as const
 const committed = { readConcern: { level: 'majority' } } as const
 const leadFields = {
@@ -35,7 +33,7 @@ export const leadFeedOf = perCore((core) => {
   const { leads, deliveries, leadSubscriptions } = core.db
   const closed = new AbortController()
   const { signal } = closed
-  const shared = { batch, paced: createPace({ share, signal }), signal, now: core.now }
+  const shared = { batch: 100, paced: createPace({ share: 1 / 5, signal }), signal, now: core.now }
   const followers = {
     leads: createFollower({
       ...shared,
@@ -80,8 +78,13 @@ export const leadFeedOf = perCore((core) => {
 
 async function announceLeads(core: Core, found: UnannouncedLead[]) {
   for (const { _id: leadId, ...lead } of found) if (!lead.erasing) await enterForm(core, { leadId, ...lead })
-  for (const [workspaceId, theirs] of Map.groupBy(found, (lead) => lead.workspaceId))
-    await addToFeed(core, workspaceId, theirs.map(captureOf))
+  await addToFeeds(
+    core,
+    found.map(({ _id: leadId, workspaceId, createdAt: occurredAt }) => ({
+      workspaceId,
+      entries: [{ source: `${leadId} captured`, type: 'lead.captured', occurredAt, leadId }],
+    })),
+  )
   const ids = found.map(({ _id }) => _id)
   if (ids.length > 0) await core.db.leads.updateMany({ _id: { $in: ids } }, { $unset: { unannounced: '' } })
 }
@@ -89,20 +92,15 @@ async function announceLeads(core: Core, found: UnannouncedLead[]) {
 async function announceDeliveries(core: Core, found: UnannouncedDelivery[]) {
   const leadIds = [...new Set(found.flatMap(({ leadId }) => leadId ?? []))]
   await announceLeads(core, await core.db.leads.find({ _id: { $in: leadIds }, ...unannounced }, leadFields).toArray())
-  const ended = found.map((delivery) => ({ delivery, entries: endsOf(delivery), handoff: handoffOf(delivery) }))
-  for (const [workspaceId, theirs] of Map.groupBy(ended, ({ delivery }) => delivery.workspaceId))
-    await addToFeed(
-      core,
-      workspaceId,
-      theirs.flatMap(({ entries, handoff }) => (handoff ? [...entries, handoff.entry] : entries)),
-    )
+  const ended = found.map((read) => ({ read, workspaceId: read.workspaceId, entries: endsOf(read) }))
+  await addToFeeds(core, ended)
   const at = new Date(core.now())
   await markAnnounced(
     core,
-    ended.map(({ delivery, handoff }) => ({
-      read: delivery,
-      handoff: handoff && { workflowId: handoff.workflowId, outcome: handoff.outcome, at },
-    })),
+    ended.map(({ read, entries }) => {
+      const { workflowId, delivery } = entries.find(({ type }) => type === 'workflow.handoff') ?? {}
+      return { read, handoff: workflowId && delivery ? { workflowId, outcome: delivery.outcome, at } : undefined }
+    }),
   )
 }
 
@@ -134,55 +132,30 @@ export async function markAnnounced(
   )
 }
 
-const captureOf = ({ _id, createdAt }: UnannouncedLead): NewFeedEntry => ({
-  source: `${_id} captured`,
-  type: 'lead.captured',
-  occurredAt: createdAt,
-  leadId: _id,
-})
-
 const outcomes = { accepted: 'accepted', failed: 'failed', dead_lettered: 'failed' } as const
 
-function endings({ _id, subscriptionId, status, attempts, ...sent }: UnannouncedDelivery) {
+/** Returns the entries of ends that are not announced, and of the hand-off that an end causes. */
+function endsOf(read: UnannouncedDelivery): NewFeedEntry[] {
+  const { _id: deliveryId, subscriptionId, leadId, attempts, announcedAttempts = 0, workflow, handoff } = read
   // Otherwise each delivered event would cause another event.
-  if (!isHandedOff(sent)) return []
-  return attempts.flatMap(({ attemptId, outcome, updatedAt }, index) => {
+  if (!isHandedOff(read)) return []
+  const ends = attempts.flatMap(({ attemptId, outcome, updatedAt: occurredAt }, index) => {
     // An attempt of a suppressed person may have no outcome.
-    const end = outcome?.status ?? (index === attempts.length - 1 ? status : undefined)
-    const result = outcomes[end as keyof typeof outcomes]
-    if (result === undefined) return []
-    const delivery: FeedDelivery = { subscriptionId, deliveryId: _id, attemptId, outcome: result }
-    return [{ index, at: updatedAt, delivery }]
+    const status = outcome?.status ?? (index === attempts.length - 1 ? read.status : undefined)
+    const result = outcomes[status as keyof typeof outcomes]
+    const delivery: FeedDelivery = { subscriptionId, deliveryId, attemptId, outcome: result }
+    return result ? [{ index, end: { occurredAt, leadId, delivery } }] : []
   })
-}
-
-function endsOf(delivery: UnannouncedDelivery): NewFeedEntry[] {
-  return endings(delivery)
-    .filter(({ index }) => index >= (delivery.announcedAttempts ?? 0))
-    .map(({ at, delivery: end }) => ({
-      source: `${end.deliveryId} ${end.attemptId}`,
-      type: end.outcome === 'accepted' ? ('lead.delivered' as const) : ('lead.delivery-failed' as const),
-      occurredAt: at,
-      leadId: delivery.leadId,
-      delivery: end,
-    }))
-}
-
-const handsOff = (when: HandoffWhen, outcome: string) => when === 'ended' || when === outcome
-
-function handoffOf(delivery: UnannouncedDelivery) {
-  const { workflow, handoff, leadId } = delivery
-  if (!workflow || handoff) return undefined
-  const end = endings(delivery).find((each) => handsOff(workflow.when, each.delivery.outcome))
-  if (!end) return undefined
-  const { workflowId } = workflow
-  const entry: NewFeedEntry = {
-    source: `${end.delivery.deliveryId} handoff`,
-    type: 'workflow.handoff',
-    occurredAt: end.at,
-    leadId,
-    delivery: end.delivery,
-    workflowId,
+  const entries = ends
+    .filter(({ index }) => index >= announcedAttempts)
+    .map(({ end }): NewFeedEntry => {
+      const type = end.delivery.outcome === 'accepted' ? 'lead.delivered' : 'lead.delivery-failed'
+      return { source: `${deliveryId} ${end.delivery.attemptId}`, type, ...end }
+    })
+  const causing = ends.find(({ end }) => [end.delivery.outcome, 'ended'].includes(workflow?.when ?? ''))
+  if (causing && workflow && !handoff) {
+    const { workflowId } = workflow
+    entries.push({ source: `${deliveryId} handoff`, type: 'workflow.handoff', ...causing.end, workflowId })
   }
-  return { entry, workflowId, outcome: end.delivery.outcome }
+  return entries
 }

@@ -9,7 +9,7 @@ export interface NewFeedEntry {
   type: FeedEventType
   occurredAt: Date
   conversationId?: string
-  /** In the log of its conversation; 0 for the creation of the conversation. */
+  /** Sequence in the log of its conversation; 0 for its creation. */
   sequence?: number
   leadId?: string
   delivery?: FeedDelivery
@@ -59,7 +59,6 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'connection.disabled': 'visitor.left',
 } satisfies Partial<Record<EventType, FeedEventType>> & Record<SessionEndType, FeedEventType>
 
-/** Events of a log that have an entry. */
 export const loggedTypes = Object.keys(types) as EventType[]
 
 /** A growing message has its entry when it ends. */
@@ -98,7 +97,6 @@ const reasons: Record<SessionEndType, EventData<'visitor.left'>['reason']> = {
   'connection.disabled': 'connection_disabled',
 }
 
-/** Returns why a visitor left; undefined for other events. */
 export const reasonOf = ({ type }: LogEvent) => (endsSession(type) ? reasons[type] : undefined)
 
 export const noticeEntries = ({ subscriptionId, notices = [] }: LeadSubscription): NewFeedEntry[] =>

@@ -34,8 +34,6 @@ export interface Person {
 const maxEntries = 1_000
 const maxPage = 1_000
 const defaultPage = 100
-/** Maximum age in milliseconds of whether a workspace has entries. */
-const emptyMaxAgeMs = 400
 
 /** Saves a lookup per lead in workspaces without entries. */
 const hasEntriesOf = perCore((core) =>
@@ -43,7 +41,7 @@ const hasEntriesOf = perCore((core) =>
     bus: core.bus,
     isCurrent: wakeupsOf(core).isCurrent,
     maxEntries: 10_000,
-    maxAgeMs: emptyMaxAgeMs,
+    maxAgeMs: 400,
     async loadMany(keys) {
       const { suppressions } = core.db
       const projection = { workspaceId: 1 } as const
@@ -144,10 +142,7 @@ export async function isSuppressed(core: Core, workspaceId: string, person: Pers
   return (await findListed(core, await contactIdsOf(core, workspaceId, person))).size > 0
 }
 
-/**
- * Returns the ids of the leads whose person is on the list, also as the verified visitor of the
- * conversation.
- */
+/** Returns the ids of leads whose person, or verified visitor of the conversation, is on the list. */
 export async function findSuppressedLeads(core: Core, leads: Lead[]): Promise<Set<string>> {
   const any = await Promise.all(leads.map(({ workspaceId }) => hasAnyIn(core, workspaceId)))
   const checked = leads.filter((_, index) => any[index])

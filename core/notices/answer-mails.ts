@@ -8,7 +8,7 @@ import { stillUnseen } from '../conversations/unseen-messages.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { normalEmail } from '../leads/contacts.ts'
-import { contactOf, leadsOfConversations } from '../leads/conversation-contacts.ts'
+import { contactOf, leadsOfConversations } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -19,10 +19,9 @@ import { sessionStoreOf } from '../sessions/session-store.ts'
 import { defaultAppearance, type Installation } from '../workspaces/model.ts'
 import { findWorkspace, siteDirectoryOf } from '../workspaces/workspaces.ts'
 
-const everyMs = 60_000
 const batch = 50
 const maxLeads = 50
-/** Code points of all messages in one mail. */
+/** Maximum number of code points of all messages in one mail. */
 const maxLength = 12_000
 /** Pauses after refusals. After the last one, the mail counts as refused. */
 const pausesMs = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 8 * 3_600_000]
@@ -32,7 +31,7 @@ const failedPauseMs = 10 * 60_000
 export const answerMailJobs = (core: Core) => [
   createJob({
     name: 'mails of unseen answers',
-    everyMs,
+    everyMs: 60_000,
     run: () => sendAnswerMails(core),
     logger: core.logger,
   }),
@@ -155,14 +154,13 @@ const addressOf = (lead: Lead) => {
   return email === undefined ? undefined : normalEmail(email)
 }
 
-/** By the visitor's latest decision. */
 function hasConsent({ consents }: Session, { consent }: Installation) {
   if (!consent?.required) return true
   const latest = consents?.at(-1)
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
 }
 
-/** The website's title, unless it is the default. */
+/** Returns the website's title, unless it is the default. */
 function nameOf({ appearance: { title, translations = {} } }: Installation, language: string) {
   const translated = Object.entries(translations).find(([tag]) => tag.toLowerCase().split('-')[0] === language)
   const name = translated?.[1].title ?? title
@@ -185,7 +183,7 @@ interface Parts {
   stopUrl: string
 }
 
-/** At most `maxLength` code points of text. */
+/** Returns messages with at most `maxLength` code points of text. */
 function shownOf(answers: LogEvent[], texts: MailTexts) {
   let left = maxLength
   return answers.flatMap(({ message }) => {

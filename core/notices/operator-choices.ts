@@ -38,10 +38,7 @@ export async function setNotifications(
   })
 }
 
-/**
- * Undefined for nowhere. Errors: `ValidationFailed`, `ServiceUnavailable` if the name service does not
- * answer.
- */
+/** Undefined for nowhere. Errors: `ValidationFailed`, `ServiceUnavailable` without the name service. */
 export async function setPushSubscription(core: Core, sessionId: string, subscription: PushSubscription | undefined) {
   if (!subscription) {
     await core.db.consoleSessions.updateOne({ _id: sessionId }, { $unset: { push: '' } })
@@ -65,10 +62,7 @@ export async function isPushed({ db }: Core, sessionId: string): Promise<boolean
 /** A console reports every 15 s. */
 const hereMs = 40_000
 
-/**
- * Records whether an operator looks at the console. Returns who else looks at the same conversation.
- * Errors: `ValidationFailed`.
- */
+/** Records whether an operator looks. Returns who else looks at the same. Errors: `ValidationFailed`. */
 export async function reportAttention(core: Core, sessionId: string, isLooking: boolean, looksAt: string) {
   validate(field('/conversationId', looksAt, text(0, 64)))
   const lookedAt = new Date(core.now())

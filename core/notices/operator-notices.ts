@@ -16,7 +16,6 @@ import { isOpenAt } from '../workspaces/opening-hours.ts'
 import { findWorkspace, siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { type PushSubscription, sendPush } from './push.ts'
 
-const everyMs = 20_000
 /** Time for a bot to answer before operators are told. */
 const afterMessageMs = 1_500
 /** An operator counts as looking for this time after a report of the console. */
@@ -32,7 +31,7 @@ export function operatorNoticeJobs(core: Core) {
   core.bus.on('appended', (event) => {
     if (isEntry(event) && event.waitingSince) core.bus.emit('due', 'tell operators', afterMessageMs)
   })
-  return [createJob({ name: 'tell operators', everyMs, run: () => tellOperators(core), logger: core.logger })]
+  return [createJob({ name: 'tell operators', everyMs: 20_000, run: () => tellOperators(core), logger: core.logger })]
 }
 
 /** A push service that does not answer is asked once in a run. */
@@ -106,7 +105,6 @@ type Reason = 'new' | 'answer' | 'waits'
 interface Notice {
   by: 'push' | 'mail'
   reason: Reason
-  /** Names the notice in the conversation. */
   key: string
 }
 

@@ -14,7 +14,6 @@ export interface PushSubscription {
 /** `gone`: the browser gets no more pushes there. */
 type PushOutcome = 'accepted' | 'gone' | 'failed'
 
-const timeoutMs = 10_000
 /** After this time, a push service drops what the browser has not fetched. */
 const lifetimeSeconds = 3_600
 
@@ -24,7 +23,6 @@ export const pushAuthoritiesOf = perCore((): string | undefined => undefined)
 /** Loaded at the first use, because most services send no pushes. */
 const webPush = async () => (await import('web-push')).default
 
-/** The VAPID keys of all cores. */
 const storedKeys = storedKey('push', async () => JSON.stringify((await webPush()).generateVAPIDKeys()))
 
 async function vapidKeys(core: Core): Promise<{ publicKey: string; privateKey: string }> {
@@ -46,7 +44,7 @@ export async function sendPush(core: Core, subscription: PushSubscription, paylo
     const request = (await webPush()).generateRequestDetails(subscription, JSON.stringify(payload), options)
     const url = endpointUrl(subscription.endpoint)
     if (!url) return 'gone'
-    const signal = AbortSignal.timeout(timeoutMs)
+    const signal = AbortSignal.timeout(10_000)
     const addresses = await resolverOf(core).resolve(url.hostname, signal)
     const status = await post(url, {
       method: 'POST',
@@ -77,7 +75,7 @@ function post(url: URL, { body, ...options }: https.RequestOptions & { body: Buf
   })
 }
 
-/** Whom a push service may ask. */
+/** Returns whom a push service may ask. */
 function subjectOf({ config: { PUBLIC_URL: url, SMTP_FROM: from } }: Core) {
   if (url.startsWith('https:')) return url
   return `mailto:${senderAddress(from) || 'operators@localhost.localdomain'}`

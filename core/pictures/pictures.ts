@@ -6,7 +6,20 @@ import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { field, pictureUrl, validate } from '../rules.ts'
 import { type Image, readImage } from './image-model.ts'
-import { faceOf, logoOf } from './model.ts'
+
+export interface PictureDocument extends Omit<Image, 'content'> {
+  _id: string
+  content: Binary
+  workspaceId: string
+  owner: string
+  url: string
+  storedAt: Date
+  deleteAt?: Date
+}
+
+/** An owner has one present picture. */
+export const faceOf = (operator: string): string => `operator ${operator}`
+export const logoOf = (siteKey: string): string => `installation ${siteKey}`
 
 interface NewPicture {
   workspaceId: string
@@ -25,10 +38,7 @@ const dayMs = 86_400_000
 const faceLifetimeMs = 180 * dayMs
 const replacedLifetimeMs = 30 * dayMs
 
-/**
- * Sets or removes the picture of an operator and returns its URL. Errors: `ValidationFailed`, also if the
- * workspace has too many.
- */
+/** Returns the URL. Errors: `ValidationFailed`, also if the workspace has too many pictures. */
 export async function setFace(core: Core, operator: string, picture: NewPicture): Promise<string | undefined> {
   const owner = faceOf(operator)
   const isSet = picture.image.length > 0
@@ -38,15 +48,8 @@ export async function setFace(core: Core, operator: string, picture: NewPicture)
 }
 
 export async function facesOf(core: Core, workspaceId: string, operators: string[]): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
-  for (const { owner, url } of await picturesOf(core, workspaceId, operators.map(faceOf)))
-    if (!found.has(owner)) found.set(owner, url)
-  return new Map(
-    operators.flatMap((operator) => {
-      const url = found.get(faceOf(operator))
-      return url === undefined ? [] : [[operator, url]]
-    }),
-  )
+  const found = await picturesOf(core, workspaceId, operators.map(faceOf))
+  return new Map(found.reverse().map(({ owner, url }) => [owner.slice(faceOf('').length), url]))
 }
 
 /** Postpones the end of the operator's picture, at each sign-in. */
@@ -55,10 +58,7 @@ export async function keepFace(core: Core, workspaceId: string, operator: string
   if (newest) await deleteLater(core, [newest._id], faceLifetimeMs)
 }
 
-/**
- * Stores a logo, calls `save` with its URL, then removes other logos that the installation does not use.
- * Errors: those of `setFace` and of `save`.
- */
+/** Calls `save` with the URL, then removes other, unused logos. Errors: also those of `save`. */
 export async function setLogo(
   core: Core,
   siteKey: string,

@@ -52,7 +52,7 @@ export async function factsOf(core: Core, conversationIds: string[]): Promise<Co
   )
 }
 
-/** If the inbox lacks the last message of a conversation. */
+/** Repairs an inbox that lacks the last message of a conversation. */
 export async function repairInbox(core: Core, conversationId: string) {
   const message = await lastMessage(core, conversationId)
   if (!message) return

@@ -1,4 +1,4 @@
-import type { Collection, Filter } from 'mongodb'
+import type { Collection, Document, Filter, WithId } from 'mongodb'
 import { screenshotStoreOf } from '../commands/screenshot-store.ts'
 import { keepLatestConsent } from '../consents/consents.ts'
 import type { Core } from '../core.ts'
@@ -11,9 +11,43 @@ import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
 import type { DataKind, VisitorTraces } from './model.ts'
-import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
 import type { Removal } from './removal-store.ts'
 import { filesOf } from './visitor-traces.ts'
+
+/** Documents that are removed with their owner. */
+export interface Part {
+  /** Kind in the metric of removed data. */
+  kind?: string | undefined
+  /** Removes at most `limit` documents. Returns how many it found; 0 when none is left. Can be repeated. */
+  remove(limit: number): Promise<number>
+}
+
+export const idOnly = { projection: { _id: 1 } } as const
+export const ids = (found: { _id: string }[]) => found.map(({ _id }) => _id)
+
+/** A part with a bounded number of documents, or of references. */
+export const atOnce = (remove: () => Promise<unknown>): Part => ({
+  async remove() {
+    await remove()
+    return 0
+  },
+})
+
+/** The documents that match. `act` removes them; default: deletes them. */
+export const documents = <D extends Document>(
+  collection: Collection<D>,
+  filter: Filter<D>,
+  { kind, fields, act }: { kind?: string; fields?: Document; act?: (found: WithId<D>[]) => Promise<unknown> } = {},
+): Part => ({
+  kind,
+  async remove(limit) {
+    const options = { projection: fields ?? idOnly.projection }
+    const found = await collection.find(filter, options).limit(limit).toArray()
+    const theirs = { _id: { $in: found.map(({ _id }) => _id) } } as Filter<D>
+    if (found.length > 0) await (act ? act(found) : collection.deleteMany(theirs))
+    return found.length
+  },
+})
 
 // Hides data, and lists what belongs to conversations, leads, sessions and visitors. The parts of a list
 // are removed in their order.
@@ -24,12 +58,11 @@ const hideable = ({ db: { conversations, leads } }: Core) =>
     Collection<{ _id: string; workspaceId: string; erasing?: true | string }>
   >
 
-/** Except what another removal has hidden. */
+/** Hides data, except what another removal has hidden. */
 export async function hideData(core: Core, kind: DataKind, wanted: string[], removalId: string) {
   await hideable(core)[kind].updateMany({ _id: { $in: wanted }, ...notErasing }, { $set: { erasing: removalId } })
 }
 
-/** Returns what this removal has hidden. */
 export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease }: Removal): Promise<string[]> =>
   ids(
     await hideable(core)
@@ -37,7 +70,7 @@ export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease 
       .toArray(),
   )
 
-/** Also what a removal of old data has hidden. */
+/** Hides data, also what a removal of old data has hidden. */
 export async function hideFromAll(
   { db }: Core,
   { conversationIds, leadIds }: Pick<VisitorTraces, 'conversationIds' | 'leadIds'>,
@@ -71,15 +104,7 @@ const feedPart = ({ db }: Core, filter: Filter<FeedEntryDocument>) =>
 const logParts = (core: Core, conversationIds: string[]): Part[] => [
   // Their bodies have texts of the conversation.
   deliveryPart(core, { conversationId: { $in: conversationIds } }),
-  documents(
-    core.db.events,
-    { conversationId: { $in: conversationIds } },
-    {
-      kind: 'events',
-      fields: { conversationId: 1 },
-      act: (found) => core.db.events.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } }),
-    },
-  ),
+  documents(core.db.events, { conversationId: { $in: conversationIds } }, { kind: 'events' }),
   documents(core.db.searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),
   feedPart(core, { conversationId: { $in: conversationIds } }),
 ]

@@ -4,13 +4,22 @@ import type { Core } from '../core.ts'
 import { inWorkspace } from '../errors.ts'
 import { whileHeld } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { logoOf } from '../pictures/model.ts'
+import { logoOf } from '../pictures/pictures.ts'
 import { toSession } from '../sessions/session-store.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { sessionsIn } from './conversation-facts.ts'
-import { deliveryPart, leadPart, partsOfSession, sessionPart } from './data-store.ts'
+import {
+  atOnce,
+  deliveryPart,
+  documents,
+  idOnly,
+  ids as idsOf,
+  leadPart,
+  type Part,
+  partsOfSession,
+  sessionPart,
+} from './data-store.ts'
 import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
-import { atOnce, documents, idOnly, ids as idsOf, type Part } from './parts-store.ts'
 import { advanceRemoval, countOpenRemovals, insertRemoval, type Removal, turnRemoval } from './removal-store.ts'
 import { beginRemoval, type RemovalList, removeParts, runRemovalStep } from './removals.ts'
 
@@ -19,7 +28,7 @@ const firstLeaseMs = 2_000
 /** Pause before the next conversations are hidden. */
 const moreAfterMs = 200
 const waitMs = 5_000
-/** Unfinished removals of conversations of one workspace. */
+/** Maximum number of unfinished removals of conversations of one workspace. */
 const maxOpen = 8
 const batch = 1_000
 
@@ -42,10 +51,7 @@ interface ObjectDocument extends Document {
   _id: string
 }
 
-/**
- * Returns the objects that the deletion marks and removes, and what the mark sets. The deleted one is in
- * the last.
- */
+/** Returns what the deletion marks and removes, and what the mark sets. The deleted one is in the last. */
 function objectsIn({ db }: Core, { kind, id, workspaceId }: Deleted) {
   const inWorkspace = kind === 'workspace' ? { workspaceId } : undefined
   const itself = (of: DeletionKind) => (kind === of ? { _id: id } : undefined)
@@ -158,10 +164,7 @@ export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[
   ]
 }
 
-/**
- * Marks the object and those in it as deleted, so that queries skip them. Returns whether any was marked
- * now.
- */
+/** Marks an object and those in it, so that queries skip them. Returns whether any was marked now. */
 async function markStored(core: Core, deleted: Deleted) {
   let marked = 0
   for (const { collection, filter, off, more = [] } of objectsIn(core, deleted)) {
@@ -197,10 +200,7 @@ async function restore(core: Core, deleted: Deleted) {
 const removeConversations = (core: Core, workspaceId: string, ids: string[]) =>
   beginRemoval(core, { workspaceId, kind: 'conversations', ids, isDeletion: true })
 
-/**
- * Begins to remove the next conversations. Returns the pause before the next call; undefined when none is
- * left.
- */
+/** Begins to remove conversations. Returns the pause before the next call; undefined when none is left. */
 async function removeByConnection(core: Core, { workspaceId, lease }: Removal, connectionIds: string[]) {
   if ((await countOpenRemovals(core, workspaceId, lease.id)) >= maxOpen) return waitMs
   const { conversations } = core.db

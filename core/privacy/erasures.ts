@@ -12,7 +12,7 @@ import { findTraces } from './visitor-traces.ts'
 
 /** Every core reads the wake-up in this time, and every stream sends the end of its session. */
 const propagationMs = 2000
-/** Of the cores, in milliseconds (docs/operating.md). */
+/** Maximum difference of the cores' clocks, in milliseconds (docs/operating.md). */
 const clockSkewMs = 2000
 
 /** Finds data of the visitor and records the ids. Returns all of them. */
@@ -32,10 +32,7 @@ async function recordTraces(core: Core, removal: Removal): Promise<VisitorTraces
   }
 }
 
-/**
- * Ends the live sessions, hides conversations and leads, and tells every core. Returns whether a session
- * was live.
- */
+/** Ends live sessions, hides the data, and tells every core. Returns whether a session was live. */
 async function endSessions(core: Core, removal: Removal, known: VisitorTraces) {
   const sessions = sessionStoreOf(core)
   const live = (await sessions.find(known.sessionIds)).filter(({ status }) => status === 'active')

@@ -13,7 +13,7 @@ export interface VisitorTraces {
   visitorIds: string[]
   conversationIds: string[]
   leadIds: string[]
-  /** Of screenshots. An upload may write to its file after the command was removed. */
+  /** Files of screenshots. An upload may write to its file after the command was removed. */
   fileIds: string[]
 }
 
@@ -41,7 +41,7 @@ export interface ErasedVisitor {
   until: Date
   /** What to remove. The visitor's ids are set from the beginning, the others before the removal. */
   traces: VisitorTraces
-  /** What calls wrote late is removed too. New sessions then ignore the erasure. */
+  /** Whether what calls wrote late is removed too. New sessions then ignore the erasure. */
   isSwept: boolean
 }
 
@@ -67,7 +67,7 @@ export interface ConversationFacts {
   conversationId: string
   hasMessage: boolean
   hasLead: boolean
-  /** Latest of its start, its last message, and the ends of its sessions. */
+  /** The latest of its start, its last message, and the ends of its sessions. */
   lastActivityAt: Date
 }
 

@@ -18,7 +18,7 @@ export interface Removal {
   kind: RemovalKind
   /** The conversations belong to an object that is being deleted. */
   isDeletion?: true
-  /** Of the conversations or leads, the deleted object, or the erasure. */
+  /** Ids of the conversations or leads, the deleted object, or the erasure. */
   ids: string[]
   stage: RemovalStage
   visitor?: ErasedVisitor
@@ -40,7 +40,7 @@ export type ErasureDocument = LeasedDocument &
     until?: Date
     traces?: VisitorTraces
     isSwept?: true
-    /** Of the removed logs. Kept, so that positions in them are recognised. */
+    /** Epochs of the removed logs, so that positions in them are recognised. */
     epochs?: string[]
   }
 
@@ -152,7 +152,7 @@ export async function finishRemoval(core: Core, removal: Held) {
   })
 }
 
-/** Those that have not removed their data yet. */
+/** Counts the removals that have not removed their data yet. */
 export const countOpenRemovals = ({ db }: Core, workspaceId: string, exceptId?: string): Promise<number> =>
   db.removals.countDocuments({ workspaceId, stage: { $ne: 'removed' }, _id: exceptId && { $ne: exceptId } })
 

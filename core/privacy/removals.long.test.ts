@@ -17,8 +17,8 @@ import {
   visitorOf,
 } from '../test/visitor-marks.ts'
 import { wakeupStoreOf } from '../wakeups/wakeups.ts'
+import { documents } from './data-store.ts'
 import { noTraces, type RemovalKind } from './model.ts'
-import { documents } from './parts-store.ts'
 import {
   advanceRemoval,
   claimRemoval,

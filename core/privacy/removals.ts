@@ -3,8 +3,8 @@ import { type Core, perCore } from '../core.ts'
 import { newId } from '../ids.ts'
 import { msUntil, whileHeld } from '../mongodb/leases.ts'
 import { sweepWakeups } from '../wakeups/wakeups.ts'
+import type { Part } from './data-store.ts'
 import { leaseMs, maxCallMs, type RemovalKind } from './model.ts'
-import type { Part } from './parts-store.ts'
 import {
   advanceRemoval,
   claimRemoval,
@@ -46,8 +46,6 @@ const groupSize = 20
 const chunk = 100
 /** A step ends after this time, well within its lease. */
 const stepMs = 5_000
-const share = 1 / 7
-const maxPauseMs = 500
 /** Every core reads the next wake-up before the newest is removed. */
 const wakeupPauseMs = 2_000
 
@@ -56,11 +54,10 @@ export const removalListsOf = perCore((): Record<RemovalKind, RemovalList> => {
   throw new Error('the lists of removals are not set')
 })
 
-const paceOf = perCore(() => createPace({ share, maxPauseMs }))
+const paceOf = perCore(() => createPace({ share: 1 / 7, maxPauseMs: 500 }))
 
 /**
- * Removes the parts of all items, with pauses that spare the calls for messages. Returns what is left after
- * `stepMs`.
+ * Removes the parts, with pauses that spare the calls for messages. Returns what is left after `stepMs`.
  */
 export async function removeParts<Item>(core: Core, { items, partsOf }: NextParts<Item>): Promise<Item[]> {
   const endsAt = performance.now() + stepMs
@@ -143,7 +140,6 @@ async function step(core: Core, removal: Removal) {
 export const runRemovalStep = (core: Core, removal: Removal) =>
   whileHeld(step(core, removal)).finally(() => core.bus.emit('due', 'removal of data'))
 
-/** Records the removal, and hides the data. */
 export async function beginRemoval(core: Core, removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>) {
   const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
   const inserted = await insertRemoval(core, begun, later(core, leaseMs))

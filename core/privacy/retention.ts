@@ -1,4 +1,4 @@
-import type { Collection, Filter, Sort, WithId } from 'mongodb'
+import type { Collection, Filter, WithId } from 'mongodb'
 import type { Core } from '../core.ts'
 import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
@@ -7,9 +7,8 @@ import { toSession } from '../sessions/session-store.ts'
 import type { Retention } from '../workspaces/model.ts'
 import { retentionOf } from '../workspaces/retention.ts'
 import { factsOf, repairInbox, sessionsIn, writersIn } from './conversation-facts.ts'
-import { deliveryPart, partsOfSession } from './data-store.ts'
+import { deliveryPart, documents, idOnly, ids as idsOf, type Part, partsOfSession } from './data-store.ts'
 import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, postponedMs } from './model.ts'
-import { documents, idOnly, ids as idsOf, type Part } from './parts-store.ts'
 import { countOpenRemovals } from './removal-store.ts'
 import { beginRemoval, removeParts } from './removals.ts'
 
@@ -18,12 +17,12 @@ import { beginRemoval, removeParts } from './removals.ts'
 // Every query is answered by an index.
 
 const sweepEveryMs = 3_600_000
-/** Before the next sweep of a workspace with more old data. */
+/** Pause before the next sweep of a workspace with more old data. */
 const moreAfterMs = 1_000
-/** Before the next sweep of a workspace with `maxOpen` open removals. */
+/** Pause before the next sweep of a workspace with `maxOpen` open removals. */
 const fullAfterMs = 10_000
 const maxOpen = 8
-/** Conversations or leads in one removal. */
+/** Maximum number of conversations or leads in one removal. */
 const batch = 1_000
 const reviewBatch = 100
 
@@ -37,21 +36,19 @@ interface Sweep {
   after?: InboxPlace
 }
 
-/** In the order of last messages. */
+/** A place in the order of last messages. */
 interface InboxPlace {
   lastMessageAt: Date
   conversationId: string
 }
 
-interface ReviewTimes {
-  before: Date
-  now: Date
+/** The next review of a conversation or session: at the end of the period that begins at `reviewAt`, or later. */
+interface NextReview {
+  reviewAt?: Date
+  postponedUntil?: Date
 }
 
-type NextReview = { periodBeginsAt: Date } | { postponedUntil: Date } | 'never'
-
-/** `reviewAt` without a further review. */
-const never = new Date(8.64e15)
+const never: NextReview = { reviewAt: new Date(8.64e15) }
 
 const leasesOf = ({ db }: Core) =>
   createLeases(db.workspaces, { until: 'sweepAt', token: 'sweepToken', isFreeWithoutUntil: true })
@@ -99,7 +96,7 @@ async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: Inbox
 const dueOf = (core: Core, facts: ConversationFacts[], days: Days) =>
   facts.filter((each) => isConversationDue(each, days, core.now()))
 
-const postponed = (core: Core) => ({ postponedUntil: new Date(core.now() + postponedMs) })
+const postponed = (core: Core): NextReview => ({ ...never, postponedUntil: new Date(core.now() + postponedMs) })
 
 /** Returns whether there may be more to remove. */
 async function begin(core: Core, workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
@@ -137,12 +134,8 @@ async function sweepConversations(
 ): Promise<InboxPlace | undefined> {
   const before = cutOffOf(days.conversations, core.now())
   const found = before ? await oldConversations(core, workspaceId, before, batch, after) : []
-  await begin(
-    core,
-    workspaceId,
-    'conversations',
-    conversationIdsOf(dueOf(core, await factsOf(core, conversationIdsOf(found)), days)),
-  )
+  const due = dueOf(core, await factsOf(core, conversationIdsOf(found)), days)
+  await begin(core, workspaceId, 'conversations', conversationIdsOf(due))
   return found.length === batch ? found.at(-1) : undefined
 }
 
@@ -150,16 +143,16 @@ async function sweepConversations(
 async function reviewConversations(core: Core, workspaceId: string, days: Days, before: Date) {
   let more = false
   for (const connectionId of idsOf(await core.db.connections.find({ workspaceId }, idOnly).toArray())) {
-    const ids = await conversationsToReview(core, connectionId, { before, now: new Date(core.now()) }, batch)
-    const facts = await factsOf(core, ids)
+    const found = await toReview(core, core.db.conversations, { connectionId, ...notErasing }, before, batch)
+    const facts = await factsOf(core, idsOf(found))
     const due = dueOf(core, facts, days)
     for (const { conversationId, hasMessage, lastActivityAt } of facts.filter((each) => !due.includes(each))) {
       if (hasMessage) await repairInbox(core, conversationId)
-      const next = lastActivityAt > before ? { periodBeginsAt: lastActivityAt } : postponed(core)
-      await reviewConversation(core, conversationId, hasMessage ? 'never' : next)
+      const next = lastActivityAt > before ? { reviewAt: lastActivityAt } : postponed(core)
+      await reviewLater(core, 'conversations', conversationId, hasMessage ? never : next)
     }
     await begin(core, workspaceId, 'conversations', conversationIdsOf(due))
-    more ||= ids.length === batch
+    more ||= found.length === batch
   }
   return more
 }
@@ -168,15 +161,10 @@ async function reviewConversations(core: Core, workspaceId: string, days: Days, 
 async function reviewSessions(core: Core, workspaceId: string, cutOff: Date) {
   let more = false
   for (const publicSiteKey of idsOf(await core.db.installations.find({ workspaceId }, idOnly).toArray())) {
-    const sessions = await sessionsToReview(
-      core,
-      publicSiteKey,
-      { before: cutOff, now: new Date(core.now()) },
-      reviewBatch,
-    )
-    for (const [conversationId, toReview] of Map.groupBy(sessions, (session) => session.conversationId))
-      await reviewSessionsOf(core, conversationId, toReview, cutOff)
-    more ||= sessions.length === reviewBatch
+    const found = await toReview(core, core.db.sessions, { publicSiteKey }, cutOff, reviewBatch)
+    for (const [conversationId, theirs] of Map.groupBy(found.map(toSession), (session) => session.conversationId))
+      await reviewSessionsOf(core, conversationId, theirs, cutOff)
+    more ||= found.length === reviewBatch
   }
   return more
 }
@@ -187,18 +175,17 @@ async function reviewSessionsOf(core: Core, conversationId: string, toReview: Se
   const writers = await writersIn(core, conversationId, all)
   for (const session of toReview) {
     const { sessionId, renewableUntil: expiry } = session
-    // A session that has a message or is newer. It links the visitor to the conversation, so without one
-    // the reviewed session stays.
+    // It links the visitor to the conversation. Without one, the reviewed session stays.
     const heir = all.find(
       (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
     )
     const remove = (lastSessionId?: string) =>
       removeParts(core, { items: [session], partsOf: () => partsOfSession(core, session, lastSessionId) })
-    if (expiry > cutOff) await reviewSession(core, sessionId, { periodBeginsAt: expiry })
+    if (expiry > cutOff) await reviewLater(core, 'sessions', sessionId, { reviewAt: expiry })
     else if (!facts) await remove()
-    else if (writers.get(sessionId) === 'message') await reviewSession(core, sessionId, 'never')
+    else if (writers.get(sessionId) === 'message') await reviewLater(core, 'sessions', sessionId, never)
     // The newest session is removed with its conversation.
-    else if (writers.has(sessionId) || !heir) await reviewSession(core, sessionId, postponed(core))
+    else if (writers.has(sessionId) || !heir) await reviewLater(core, 'sessions', sessionId, postponed(core))
     else await remove(heir.sessionId)
   }
 }
@@ -238,48 +225,29 @@ async function oldConversations(
   return found.map(({ _id, lastMessageAt }) => ({ conversationId: _id, lastMessageAt: lastMessageAt! }))
 }
 
-/** Those whose `reviewAt` is due, then postponed ones. */
-async function toReview<D extends { reviewAt?: Date; postponedUntil?: Date }>(
+/** Returns those whose `reviewAt` is due, then postponed ones. */
+async function toReview<D extends NextReview>(
+  { now }: Core,
   collection: Collection<D>,
   filter: object,
-  { before, now }: ReviewTimes,
+  before: Date,
   limit: number,
 ) {
   const due: WithId<D>[] = []
-  for (const when of [{ reviewAt: { $lte: before } }, { postponedUntil: { $lte: now } }]) {
+  for (const [field, at] of Object.entries({ reviewAt: before, postponedUntil: new Date(now()) })) {
     if (due.length === limit) break
-    const found = collection.find({ ...filter, ...when } as unknown as Filter<D>).sort(orderOf(when))
+    const found = collection.find({ ...filter, [field]: { $lte: at } } as Filter<D>).sort({ [field]: 1 })
     due.push(...(await found.limit(limit - due.length).toArray()))
   }
   return due
 }
 
-const orderOf = (condition: object): Sort => Object.fromEntries(Object.keys(condition).map((name) => [name, 1]))
-
-const conversationsToReview = async ({ db }: Core, connectionId: string, times: ReviewTimes, limit: number) =>
-  idsOf(await toReview(db.conversations, { connectionId, ...notErasing }, times, limit))
-
-const sessionsToReview = async ({ db }: Core, publicSiteKey: string, times: ReviewTimes, limit: number) =>
-  (await toReview(db.sessions, { publicSiteKey }, times, limit)).map((each) => toSession(each))
-
-const nextReviewUpdate = (next: NextReview) =>
-  next !== 'never' && 'postponedUntil' in next
-    ? { $set: { reviewAt: never, postponedUntil: next.postponedUntil } }
-    : {
-        $set: { reviewAt: next === 'never' ? never : next.periodBeginsAt },
-        $unset: { postponedUntil: '' as const },
-      }
-
-/** At the end of the period that begins at `periodBeginsAt`, at `postponedUntil`, or never. */
-async function reviewConversation({ db }: Core, conversationId: string, next: NextReview) {
-  await db.conversations.updateOne({ _id: conversationId }, nextReviewUpdate(next))
+async function reviewLater({ db }: Core, kind: 'conversations' | 'sessions', _id: string, next: NextReview) {
+  const reviewed = db[kind] as unknown as Collection<NextReview & { _id: string }>
+  await reviewed.updateOne({ _id }, { $set: next, $unset: next.postponedUntil ? undefined : { postponedUntil: '' } })
 }
 
-async function reviewSession({ db }: Core, sessionId: string, next: NextReview) {
-  await db.sessions.updateOne({ _id: sessionId }, nextReviewUpdate(next))
-}
-
-/** From `before` or earlier. */
+/** Returns the audit entries from `before` or earlier. */
 function auditParts({ db }: Core, workspaceId: string, subscriptionIds: string[], before: Date): Part[] {
   const { leadSubscriptions, deliveries, erasures, policyChanges } = db
   const isOld = { $lte: before }

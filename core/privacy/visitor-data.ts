@@ -37,7 +37,7 @@ export async function* exportVisitor(core: Core, visitor: VisitorName): AsyncIte
       yield JSON.stringify(record)
       continue
     }
-    const { fileId, uploadKey: _, ...described } = screenshot as { fileId: string; uploadKey: string }
+    const { fileId, ...described } = screenshot as { fileId: string }
     yield JSON.stringify({ ...record, screenshot: described })
     const chunks: Uint8Array[] = []
     for await (const chunk of screenshotStoreOf(core).read(fileId)) chunks.push(chunk)
@@ -51,39 +51,49 @@ interface VisitorRecord {
   [field: string]: unknown
 }
 
-/** Without internal fields. A command with an uploaded screenshot has its file in `screenshot`. */
+/** What the service keeps for itself in stored data. */
+const internalOf = {
+  session: {
+    renewal: 0,
+    successor: 0,
+    provisionalFor: 0,
+    operationSessionId: 0,
+    closedBy: 0,
+    connectionVersion: 0,
+    afterErasures: 0,
+    joinedAfterErasures: 0,
+    linkedSubjectIds: 0,
+    reviewAt: 0,
+    postponedUntil: 0,
+    'consents.operation': 0,
+  },
+  // Notes are internal to the workspace.
+  conversation: {
+    notes: 0,
+    told: 0,
+    unseenAt: 0,
+    reviewAt: 0,
+    postponedUntil: 0,
+    erasing: 0,
+    'bots.request.operationId': 0,
+    'bots.request.inputHash': 0,
+  },
+  command: { inputHash: 0, operationId: 0, uploads: 0, 'screenshot.uploadKey': 0 },
+  lead: { inputHash: 0, operationKey: 0, contacts: 0, fanOut: 0, visitorIds: 0, unannounced: 0, erasing: 0 },
+} as const
+
+const shown = (kind: keyof typeof internalOf) => ({ projection: internalOf[kind] })
+
+/** A command with an uploaded screenshot has its file in `screenshot`. */
 async function* recordsOf(
   { db }: Core,
   { sessionIds, visitorIds, conversationIds, leadIds }: VisitorTraces,
 ): AsyncIterable<VisitorRecord> {
   const { sessions, visitors, networkBans, conversations, events, commands, leads, deliveries } = db
-  for await (const session of sessions.find({ _id: { $in: sessionIds } })) {
-    const {
-      _id,
-      renewal: _,
-      identity,
-      successor: __,
-      afterErasures: ___,
-      joinedAfterErasures: ____,
-      reviewAt: _____,
-      postponedUntil: ______,
-      linkedSubjectIds: _______,
-      consents,
-      ...rest
-    } = session
-    const { externalSubject, displayName, context, verifiedAt } = identity ?? {}
-    yield {
-      kind: 'session',
-      sessionId: _id,
-      ...rest,
-      consents: consents?.map(({ operation: _, ...decision }) => decision),
-      identity: identity && {
-        externalSubject,
-        displayName,
-        verifiedAt,
-        context: Object.fromEntries(context ?? []),
-      },
-    }
+  for await (const { _id, identity, ...rest } of sessions.find({ _id: { $in: sessionIds } }, shown('session'))) {
+    const { externalSubject, displayName, context = [], verifiedAt } = identity ?? {}
+    const verified = { externalSubject, displayName, verifiedAt, context: Object.fromEntries(context) }
+    yield { kind: 'session', sessionId: _id, ...rest, identity: identity && verified }
   }
   for await (const { _id, ...ban } of visitors.find({ _id: { $in: visitorIds }, bannedAt: { $exists: true } })) {
     yield { kind: 'ban', visitorId: _id, ...ban }
@@ -91,9 +101,7 @@ async function* recordsOf(
   for await (const { network, bannedAt, endsAt } of networkBans.find({ visitorIds: { $in: visitorIds } })) {
     yield { kind: 'ban', network, bannedAt, endsAt }
   }
-  for await (const document of conversations.find({ _id: { $in: conversationIds } })) {
-    // Notes are internal to the workspace.
-    const { _id, reviewAt: _, postponedUntil: __, notes: ___, ...rest } = document
+  for await (const { _id, ...rest } of conversations.find({ _id: { $in: conversationIds } }, shown('conversation'))) {
     yield { kind: 'conversation', conversationId: _id, ...rest }
   }
   for (const conversationId of conversationIds) {
@@ -103,17 +111,14 @@ async function* recordsOf(
       yield { kind: 'event', conversationId, sequence, type, occurredAt, ...content }
     }
   }
-  for await (const command of commands.find({ sessionId: { $in: sessionIds } })) {
-    const { _id, inputHash: _, operationId: __, uploads: ___, ...rest } = command
-    yield { ...rest, kind: 'command', commandId: _id, command: command.kind }
+  for await (const { _id, ...rest } of commands.find({ sessionId: { $in: sessionIds } }, shown('command'))) {
+    yield { ...rest, kind: 'command', commandId: _id, command: rest.kind }
   }
-  for await (const lead of leads.find({ _id: { $in: leadIds } })) {
-    const { _id, inputHash: _, operationKey: __, fanOut: ___, visitorIds: ____, unannounced: _____, ...rest } = lead
+  for await (const { _id, ...rest } of leads.find({ _id: { $in: leadIds } }, shown('lead'))) {
     yield { kind: 'lead', leadId: _id, ...rest }
   }
-  for await (const delivery of deliveries.find({
-    $or: [{ leadId: { $in: leadIds } }, { conversationId: { $in: conversationIds } }],
-  })) {
+  const theirs = { $or: [{ leadId: { $in: leadIds } }, { conversationId: { $in: conversationIds } }] }
+  for await (const delivery of deliveries.find(theirs, { projection: { body: 0, 'attempts.outcome.claimId': 0 } })) {
     const { _id, eventType, leadId, conversationId, subscriptionId, status, attempts, createdAt } = delivery
     const about = { eventType, leadId, conversationId }
     yield { kind: 'delivery', deliveryId: _id, ...about, subscriptionId, status, attempts, createdAt }

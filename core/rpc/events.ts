@@ -11,7 +11,7 @@ import {
 import type { Core } from '../core.ts'
 import { type FeedEvent, feedReaderOf } from '../feed/feed-reader.ts'
 import { reasonOf } from '../feed/model.ts'
-import { contactOf } from '../leads/conversation-contacts.ts'
+import { contactOf } from '../leads/leads.ts'
 import { field, integer, validate } from '../rules.ts'
 import { requiredWorkspace } from '../transport/caller.ts'
 import { toLead } from './leads/lead.ts'

@@ -29,9 +29,7 @@ export interface EntryQuery {
   /** Entries of other kinds have no effect on the result. */
   kinds: readonly SourceKind[]
   terms: SearchTerm[]
-  /** At this time or later. */
   from?: Date
-  /** Before this time. */
   to?: Date
   /** In the order of the results. */
   after?: SearchPlace

@@ -1,8 +1,7 @@
 import type { Document, Filter } from 'mongodb'
 import { perCore } from '../core.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import { idOf, ofKinds, sourceOf } from './entry-ids-model.ts'
-import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
+import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText, SourceKind } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 
 export interface SearchEntryDocument {
@@ -27,9 +26,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     if (rejected) throw (rejected as PromiseRejectedResult).reason
   },
 
-  /** Replaces existing entries. */
   async replace(changed: SearchEntry[]) {
-    if (changed.length === 0) return
     await entries.bulkWrite(
       changed.map((entry) => {
         const { _id, ...rest } = toDocument(entry)
@@ -40,10 +37,9 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   async remove(sources: SearchSource[]) {
-    await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
+    if (sources.length > 0) await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
   },
 
-  /** Returns the sources that have no entry. */
   async missing<S extends SearchSource>(sources: S[]) {
     const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
     const known = new Set(found.map(({ _id }) => _id))
@@ -163,10 +159,50 @@ function toFound({ _id, at, conversationId }: Pick<SearchEntryDocument, '_id' | 
   return { place: { at, id: _id }, source: sourceOf(_id, conversationId) }
 }
 
-/** Returns a filter of all entries of these conversations. */
 export function entriesOf(conversationIds: string[]): Document[] {
   return [
     { conversationId: { $in: conversationIds } },
     ...conversationIds.map((id) => ({ _id: { $gte: `${id}:`, $lt: `${id};` } })),
   ]
+}
+
+const idPatterns: Record<SourceKind, string> = {
+  message: '^[^:]*:[^n]',
+  note: '^[^:]*:n:',
+  visitor: '^(?!lead_)[^:]*$',
+  lead: '^lead_[^:]*$',
+}
+
+/**
+ * `<conversation>:<sequence>` for a message, `<conversation>:n:<operation>` for a note, the session id for
+ * a visitor, and the lead id for a lead.
+ */
+function idOf(source: SearchSource): string {
+  switch (source.kind) {
+    case 'message':
+      return `${source.conversationId}:${source.sequence}`
+    case 'note':
+      return `${source.conversationId}:n:${source.operationId}`
+    case 'visitor':
+      return source.sessionId
+    case 'lead':
+      return source.leadId
+  }
+}
+
+/** Entries of visitors and leads have a `conversationId`. */
+function sourceOf(id: string, conversationId: string | undefined): SearchSource {
+  if (conversationId !== undefined)
+    return id.startsWith('lead_')
+      ? { kind: 'lead', conversationId, leadId: id }
+      : { kind: 'visitor', conversationId, sessionId: id }
+  const [owner = '', place = '', ...operation] = id.split(':')
+  return place === 'n'
+    ? { kind: 'note', conversationId: owner, operationId: operation.join(':') }
+    : { kind: 'message', conversationId: owner, sequence: Number(place) }
+}
+
+function ofKinds(kinds: readonly SourceKind[]): { _id?: { $regex: string } } {
+  const isEveryKind = Object.keys(idPatterns).every((kind) => kinds.includes(kind as SourceKind))
+  return isEveryKind ? {} : { _id: { $regex: kinds.map((kind) => idPatterns[kind]).join('|') } }
 }

@@ -17,17 +17,9 @@ type MessageSource = Extract<SearchSource, { kind: 'message' }>
 const maxWaiting = 10_000
 /** A write of this size delays other database calls by some milliseconds. */
 const batchSize = 50
-/** Milliseconds between two writes, if fewer than `batchSize` events wait. */
-const paceMs = 100
-/** Share of the time for indexing. It grows when the index is behind. */
-const share = 1 / 5
-/**
- * From the read of a text to the write of its entry. A removal also removes what was written late, within a
- * minute.
- */
+/** From reading a text to writing its entry. A removal also removes what was written within a minute. */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
-const followerName = 'search'
 
 /**
  * Adds search entries behind the log, so that a send waits for none. A follower of the logs adds what a
@@ -39,7 +31,7 @@ export const searchIndexOf = perCore((core) => {
   const closed = new AbortController()
   let waiting: { event: LogEvent; readAt: number }[] = []
   const lagMs = () => Math.max(follower.lagMs(), waiting[0] === undefined ? 0 : performance.now() - waiting[0].readAt)
-  const paced = createPace({ share, lagMs, signal: closed.signal })
+  const paced = createPace({ share: 1 / 5, lagMs, signal: closed.signal })
   const workspaces = createLruCache<string>(maxKnown)
   /** Sessions whose visitor has an entry or no name. */
   const knownVisitors = createLruCache<true>(maxKnown)
@@ -48,16 +40,12 @@ export const searchIndexOf = perCore((core) => {
     if (isSearched(event) && waiting.length < maxWaiting) waiting.push({ event, readAt: performance.now() })
   })
 
-  async function loadWorkspaces(conversationIds: string[]) {
-    const unknown = [...new Set(conversationIds)].filter((id) => workspaces.get(id) === undefined)
-    if (unknown.length === 0) return
-    for (const [id, workspaceId] of await store.workspacesOf(unknown)) workspaces.set(id, workspaceId)
-  }
-
   async function addMessages(events: LogEvent[]) {
-    await loadWorkspaces(events.map(({ conversationId }) => conversationId))
-    const entries = events.flatMap((event) => toEntry(event, workspaces.get(event.conversationId)) ?? [])
-    await store.insert(entries)
+    const ids = [...new Set(events.map(({ conversationId }) => conversationId))]
+    const unknown = ids.filter((id) => workspaces.get(id) === undefined)
+    if (unknown.length > 0)
+      for (const [id, workspaceId] of await store.workspacesOf(unknown)) workspaces.set(id, workspaceId)
+    await store.insert(events.flatMap((event) => toEntry(event, workspaces.get(event.conversationId)) ?? []))
   }
 
   /** If a session was removed meanwhile, removes its entry again. */
@@ -66,13 +54,14 @@ export const searchIndexOf = perCore((core) => {
       if (type === 'session.identified' && sessionId !== undefined) knownVisitors.delete(sessionId)
     const sessionIds = [...new Set(events.flatMap(visitorSessionOf))].filter((id) => !knownVisitors.get(id))
     if (sessionIds.length === 0) return
-    const named = (await sessionStoreOf(core).find(sessionIds)).filter(({ identity }) => identity)
-    await store.replace(named.map(toVisitorEntry))
-    const left = new Set(
-      (await sessionStoreOf(core).find(named.map(({ sessionId }) => sessionId))).map(({ sessionId }) => sessionId),
-    )
-    const removed = named.filter(({ sessionId }) => !left.has(sessionId))
-    if (removed.length > 0) await store.remove(removed.map((session) => toVisitorEntry(session).source))
+    const sessions = sessionStoreOf(core)
+    const entries = (await sessions.find(sessionIds)).filter(({ identity }) => identity).map(toVisitorEntry)
+    if (entries.length > 0) {
+      await store.replace(entries)
+      const left = new Set((await sessions.find(sessionIds)).map(({ sessionId }) => sessionId))
+      const isGone = ({ source }: SearchEntry) => source.kind === 'visitor' && !left.has(source.sessionId)
+      await store.remove(entries.filter(isGone).map(({ source }) => source))
+    }
     for (const id of sessionIds) knownVisitors.set(id, true)
   }
 
@@ -80,7 +69,7 @@ export const searchIndexOf = perCore((core) => {
     const sources = redactions.flatMap(({ conversationId, type, messageSequence: sequence }) =>
       type === 'message.redacted' && sequence ? [{ kind: 'message' as const, conversationId, sequence }] : [],
     )
-    if (sources.length > 0) await store.remove(sources)
+    await store.remove(sources)
   }
 
   async function addOthers(events: LogEvent[]) {
@@ -106,11 +95,11 @@ export const searchIndexOf = perCore((core) => {
         await addMessages(events)
         await addVisitors(events)
       }),
-    { paceMs, isFull: () => waiting.length >= batchSize },
+    { paceMs: 100, isFull: () => waiting.length >= batchSize },
   )
 
   const follower = createLogFollower({
-    name: followerName,
+    name: 'search',
     store: followerStoreOf(core),
     handle: addMissing,
     signal: closed.signal,
@@ -156,15 +145,12 @@ export const searchIndexOf = perCore((core) => {
   }
 })
 
-const flushEveryMs = 1_000
-const catchUpEveryMs = 60_000
-
 export function searchJobs(core: Core) {
   const { flush, catchUp } = searchIndexOf(core)
   const { logger } = core
   return [
-    createJob({ name: 'search entries', everyMs: flushEveryMs, run: flush, logger }),
-    createJob({ name: 'catch-up of search entries', everyMs: catchUpEveryMs, run: catchUp, logger }),
+    createJob({ name: 'search entries', everyMs: 1_000, run: flush, logger }),
+    createJob({ name: 'catch-up of search entries', everyMs: 60_000, run: catchUp, logger }),
   ]
 }
 

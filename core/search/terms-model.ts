@@ -1,6 +1,5 @@
 import { asciiDigits, normalPhone } from '../../contract/contacts.ts'
 
-/** A word in the form in which the search compares words. */
 interface Term {
   term: string
   /** In UTF-16 code units of the text. */

@@ -55,8 +55,12 @@ export const structures: Record<string, Record<string, string>> = {
     waiting: 'maxWaiting conversations, each with maxEvents events',
     known: 'maxKnown conversations',
   },
-  'core/feed/event-fan-out.ts': { waiting: 'maxWaiting workspaces', known: 'maxWaiting workspaces' },
-  'core/feed/feed-log.ts': { ends: 'LRU of maxEnds' },
+  'core/feed/event-fan-out.ts': {
+    waiting: 'maxWaiting workspaces',
+    known: 'maxWaiting workspaces',
+    sent: 'destinations of one call',
+  },
+  'core/feed/feed-log.ts': { endsOf: 'LRU of maxEnds' },
   'core/feed/feed-reader.ts': { waiting: 'calls and streams that wait, by workspace', readTimes: 'LRU of maxReads' },
   'core/log/event-log.ts': { waiting: 'maxWaiting events', busy: 'two batches' },
   'core/streams/stream-subscriptions.ts': { bySession: 'subscriptions', observers: 'modules' },
@@ -77,7 +81,7 @@ export const structures: Record<string, Record<string, string>> = {
     throttled: 'destinations with a rate limit, until they may be claimed again',
   },
   'core/deliveries/deliveries.ts': { found: 'a page of each status' },
-  'core/leads/conversation-contacts.ts': { contacts: 'conversations of one call', found: 'maxLeads' },
+  'core/leads/leads.ts': { contacts: 'conversations of one call', found: 'maxAtOnce' },
   'core/deliveries/dispatch.ts': { workers: 'open streams of workers' },
   'core/deliveries/pauses.ts': { running: 'subscriptions', counts: 'subscriptions of one page' },
   'core/deliveries/results.ts': {
@@ -123,7 +127,6 @@ export const structures: Record<string, Record<string, string>> = {
   'core/privacy/retention.ts': { due: 'one call' },
   'core/workspaces/access.ts': { known: 'LRU of maxCached' },
   'core/pictures/image-model.ts': { kept: 'one file of 64 KiB', sizes: 'as `kept`' },
-  'core/pictures/pictures.ts': { found: 'one call' },
   'core/reports/reports.ts': {
     total: '250,000 conversations of one report',
     byDay: '35 days of 250,000 conversations',
