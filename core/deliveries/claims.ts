@@ -170,10 +170,7 @@ async function claimReserved(
   return claimed
 }
 
-/**
- * Renews leases. Returns for each claim whether it still holds and is not too old. Errors:
- * `ValidationFailed`.
- */
+/** Returns for each claim whether it still holds and is not too old. Errors: `ValidationFailed`. */
 export async function renewClaims(core: Core, claims: { deliveryId: string; claimId: string }[]): Promise<boolean[]> {
   if (claims.length > maxRenewed) throw invalid('/claims', 'maxItems')
   const { DELIVERY_LEASE_MS: leaseMs, DELIVERY_ATTEMPT_DEADLINE_MS: deadlineMs } = core.config

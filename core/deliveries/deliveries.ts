@@ -81,8 +81,8 @@ export async function sendTest(
   const operation = operationOf(workspaceId, 'test', idempotencyKey, { subscriptionId, eventType })
   return once(core, operation, async () => {
     const types = sampleTypes(subscription)
-    validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
-    const type = types.find((each) => each === eventType) ?? types[0]!
+    const type = (eventType ?? types[0]) as DeliveryEventType
+    validate(field('/eventType', type, oneOf(...types)))
     const to = requireEnabled(known, workspaceId)
     return add(core, testContent(to.subscription, type), to, operation, by)
   })

@@ -102,10 +102,7 @@ export const deliveryQueueOf = perCore((core) => {
       return deliveryIds.flatMap((id) => byId.get(id) ?? [])
     },
 
-    /**
-     * Renews leases of claims since `takenSince`. Returns the claim ids of the renewed ones, by delivery
-     * id.
-     */
+    /** Renews leases of claims since `takenSince`. Returns their claim ids by delivery id. */
     async renew(
       claims: { deliveryId: string; claimId: string }[],
       { leaseUntil, takenSince }: { leaseUntil: Date; takenSince: Date },

@@ -49,10 +49,7 @@ export async function getLead(core: Core, leadId: string, scope: string | undefi
   return inWorkspace(found, scope, ErrorCode.LEAD_NOT_FOUND)
 }
 
-/**
- * A page, newest first, or the leads with these ids. `contact`: e-mail or phone. Errors:
- * `ValidationFailed`.
- */
+/** Returns a page, newest first, or the leads with these ids. Errors: `ValidationFailed`. */
 export async function listLeads(
   core: Core,
   query: { workspaceId: string; leadIds?: string[]; contact?: string; limit?: number; pageToken?: string },

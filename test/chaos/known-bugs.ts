@@ -61,13 +61,8 @@ export const knownBugs: KnownBug[] = [
       },
       {
         folder: 'core/deliveries',
-        from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId, ...state }",
-        to: "const filter = { _id: deliveryId, status: 'sending' as const, ...state }",
-      },
-      {
-        folder: 'core/deliveries',
-        from: "        'claim.claimId': claimId,\n        ...isLatest(index",
-        to: '        ...isLatest(index',
+        from: "      'claim.claimId': claimId,\n      // Only the last attempt can end",
+        to: '      // Only the last attempt can end',
       },
     ],
   },
