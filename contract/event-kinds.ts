@@ -23,12 +23,45 @@ export interface EventKind<Shape extends Data = Data> {
 
 const kindOf =
   (category: EventKind['category'], scope: string) =>
-  <Shape extends Data>(definition: Omit<EventKind<Shape>, 'version' | 'category' | 'scope'>): EventKind<Shape> => ({
+  <Shape extends Data>(definition: Pick<EventKind<Shape>, 'when' | 'hasLeadFields' | 'data'>): EventKind<Shape> => ({
     version: '1.0',
     category,
     scope,
     ...definition,
+    example: exampleOf(definition.data) as Static<Shape>,
   })
+
+/** Values of examples by the name of the field. An enum has its first value. */
+const samples: Record<string, unknown> = {
+  leadId: 'lead_test',
+  subscriptionId: 'sub_test',
+  deliveryId: 'dlv_test',
+  conversationId: 'cnv_test',
+  messageId: 'msg_test',
+  sessionId: 'ses_test',
+  workflowId: 'test',
+  sequence: 1,
+  body: 'Test',
+  displayName: 'Test',
+  tag: 'test',
+  score: 5,
+  sentAt: '2026-01-01T00:00:00.000Z',
+}
+
+/** The name of the field that `reference` repeats. */
+export const referenceOf = ({ properties }: Data): string => {
+  const { description } = properties.reference as { description?: string }
+  return `${description?.slice('the '.length)}Id`
+}
+
+/** Without optional fields, except the lead of a delivery. */
+function exampleOf(data: Data) {
+  const required: string[] = data.required
+  const present = Object.entries(data.properties).filter(([name]) => required.includes(name) || name === 'leadId')
+  const sample = (name: string, { enum: values }: { enum?: unknown[] }) =>
+    values?.[0] ?? samples[name === 'reference' ? referenceOf(data) : name]
+  return Object.fromEntries(present.map(([name, schema]) => [name, sample(name, schema)]))
+}
 
 const leadKind = kindOf('lead', 'leads:read')
 const conversationKind = kindOf('conversation', 'messages:read')
@@ -36,18 +69,12 @@ const visitorKind = kindOf('visitor', 'sessions:read')
 const operationalKind = kindOf('operational', 'subscriptions:read')
 
 const Conversation = Type.Object({ reference: Id('the conversation'), conversationId: Text })
-const conversation = (when: string) =>
-  conversationKind({
-    when,
-    data: Conversation,
-    example: { reference: 'cnv_test', conversationId: 'cnv_test' },
-  })
+const conversation = (when: string) => conversationKind({ when, data: Conversation })
 
 const tag = (when: string) =>
   conversationKind({
     when,
     data: Type.Object({ ...Conversation.properties, tag: Text }),
-    example: { reference: 'cnv_test', conversationId: 'cnv_test', tag: 'test' },
   })
 
 const message = (when: string) =>
@@ -62,13 +89,6 @@ const message = (when: string) =>
       displayName: Type.Optional(Type.String({ description: 'of the author' })),
       redactedAt: Type.Optional(Type.String({ description: 'set if the message was withdrawn; `body` is then empty' })),
     }),
-    example: {
-      reference: 'msg_test',
-      messageId: 'msg_test',
-      conversationId: 'cnv_test',
-      sequence: 1,
-      body: 'Test',
-    },
   })
 
 const delivery = (when: string) =>
@@ -80,7 +100,6 @@ const delivery = (when: string) =>
       deliveryId: Text,
       leadId: Type.Optional(Text),
     }),
-    example: { reference: 'dlv_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test', leadId: 'lead_test' },
   })
 
 /** Every kind of event. Destinations receive all of them; the event feed has all but the first. */
@@ -89,13 +108,11 @@ export const deliveryEvents = {
     when: 'a lead is delivered',
     hasLeadFields: true,
     data: Type.Object({ reference: Id('the lead') }),
-    example: { reference: 'lead_test' },
   }),
   'lead.captured': leadKind({
     when: 'a lead was stored',
     hasLeadFields: true,
     data: Type.Object({ reference: Id('the lead') }),
-    example: { reference: 'lead_test' },
   }),
   'lead.delivered': delivery('a destination accepted a delivery of the lead'),
   'lead.delivery-failed': delivery('a delivery of the lead ended without acceptance'),
@@ -109,20 +126,11 @@ export const deliveryEvents = {
       leadId: Text,
       outcome: OneOf('accepted', 'failed'),
     }),
-    example: {
-      reference: 'dlv_test',
-      workflowId: 'test',
-      subscriptionId: 'sub_test',
-      deliveryId: 'dlv_test',
-      leadId: 'lead_test',
-      outcome: 'accepted',
-    },
   }),
   'conversation.created': conversation('before the first event of a conversation'),
   'conversation.assigned': conversationKind({
     when: 'an agent was assigned, also in place of another',
     data: Type.Object({ ...Conversation.properties, displayName: Type.String({ description: 'of the agent' }) }),
-    example: { reference: 'cnv_test', conversationId: 'cnv_test', displayName: 'Test' },
   }),
   'conversation.unassigned': conversation('the assigned agent was removed'),
   'conversation.closed': conversation('an operator closed the conversation'),
@@ -134,7 +142,6 @@ export const deliveryEvents = {
       score: Type.Integer({ description: '1 to 5; 5 is the best' }),
       comment: Type.Optional(Text),
     }),
-    example: { reference: 'cnv_test', conversationId: 'cnv_test', score: 5 },
   }),
   'conversation.tagged': tag('an operator added a tag'),
   'conversation.untagged': tag('an operator removed a tag'),
@@ -144,7 +151,6 @@ export const deliveryEvents = {
   'message.redacted': conversationKind({
     when: 'an operator withdrew a message',
     data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Text }),
-    example: { reference: 'msg_test', messageId: 'msg_test', conversationId: 'cnv_test' },
   }),
   'message.unseen': conversationKind({
     when: 'no device of the visitor has shown an answer for the time that the website sets',
@@ -155,12 +161,6 @@ export const deliveryEvents = {
       messageId: Text,
       sentAt: Text,
     }),
-    example: {
-      reference: 'msg_test',
-      messageId: 'msg_test',
-      conversationId: 'cnv_test',
-      sentAt: '2026-01-01T00:00:00.000Z',
-    },
   }),
   'human.requested': conversation('a bot or the visitor asked for a person, and bots are stopped'),
   'bot.stopped': conversation('an operator stopped the bots of the conversation'),
@@ -168,7 +168,6 @@ export const deliveryEvents = {
   'visitor.identified': visitorKind({
     when: 'the visitor became a verified visitor',
     data: Type.Object({ reference: Id('the session'), sessionId: Text, conversationId: Text }),
-    example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test' },
   }),
   'visitor.left': visitorKind({
     when: 'a session with an open stream ended, and no other session continues it',
@@ -178,7 +177,6 @@ export const deliveryEvents = {
       conversationId: Text,
       reason: OneOf('closed', 'expired', 'revoked', 'banned', 'connection_disabled'),
     }),
-    example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test', reason: 'closed' },
   }),
   'subscription.disabled': operationalKind({
     when: 'a subscription was disabled',
@@ -187,7 +185,6 @@ export const deliveryEvents = {
       subscriptionId: Text,
       reason: OneOf('operator', 'rejected_auth', 'gone', 'failing'),
     }),
-    example: { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' },
   }),
   'subscription.failing': operationalKind({
     when: 'the first dead letter of a subscription since its last success',
@@ -196,7 +193,6 @@ export const deliveryEvents = {
       subscriptionId: Text,
       deliveryId: Text,
     }),
-    example: { reference: 'sub_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test' },
   }),
 }
 

@@ -1,5 +1,6 @@
 import type { Collection } from 'mongodb'
 import { perCore } from '../core.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { newToken } from '../mongodb/leases.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
@@ -44,9 +45,7 @@ type WorkspaceCollections = {
 export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections) {
   return {
     /** Two processes can seed the same data. */
-    async insertWorkspace({ workspaceId, ...rest }: Workspace) {
-      await workspaces.updateOne({ _id: workspaceId }, { $setOnInsert: rest }, { upsert: true })
-    },
+    insertWorkspace: ({ workspaceId: _id, ...rest }: Workspace) => insertOnce(workspaces, { _id, ...rest }),
 
     async findWorkspace(workspaceId: string): Promise<Workspace | undefined> {
       const found = await workspaces.findOne({ _id: workspaceId, ...notDeleted }, { projection: { savedReplies: 0 } })
@@ -83,9 +82,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toWorkspace)
     },
 
-    async insertConnection({ connectionId, ...rest }: Connection) {
-      await connections.updateOne({ _id: connectionId }, { $setOnInsert: rest }, { upsert: true })
-    },
+    insertConnection: ({ connectionId: _id, ...rest }: Connection) => insertOnce(connections, { _id, ...rest }),
 
     async findConnections(connectionIds: string[]): Promise<Connection[]> {
       return (await connections.find({ _id: { $in: connectionIds }, ...notDeleted }).toArray()).map(toConnection)
@@ -104,9 +101,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       )
     },
 
-    async insertInstallation({ publicSiteKey, ...rest }: Installation) {
-      await installations.updateOne({ _id: publicSiteKey }, { $setOnInsert: rest }, { upsert: true })
-    },
+    insertInstallation: ({ publicSiteKey: _id, ...rest }: Installation) => insertOnce(installations, { _id, ...rest }),
 
     async findInstallations(publicSiteKeys: string[]): Promise<Installation[]> {
       return (await installations.find({ _id: { $in: publicSiteKeys }, ...notDeleted }).toArray()).map(toInstallation)

@@ -1,21 +1,21 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import type {
-  Appearance,
-  AppearanceTranslation,
-  Capabilities,
-  Consent,
-  FormField,
-  Form as FormMessage,
-  Forms,
-  Limits,
-  QuickReplies,
-  Realtime,
-  WidgetConfig,
+import {
+  type Appearance,
+  type AppearanceTranslation,
+  CapabilitiesSchema,
+  type Consent,
+  type FormField,
+  type Form as FormMessage,
+  type Forms,
+  LimitsSchema,
+  type QuickReplies,
+  RealtimeSchema,
+  type WidgetConfig,
 } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
 import { widgetLanguages } from '../../contract/widget-locales.ts'
 import about from './about.json' with { type: 'json' }
-import { Identifier, Named, OneOf, OptionalText, type SchemasOf, Strict, Text, Time } from './fields.ts'
+import { FieldsOf, Identifier, Named, OneOf, OptionalText, type SchemasOf, Strict, Text, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
@@ -66,20 +66,7 @@ export const WidgetConfigAnswer = Strict(
       ),
       openingReplies: OpeningReplies,
     } satisfies SchemasOf<Appearance>),
-    capabilities: Strict({
-      identity: Capability,
-      typing: Capability,
-      pageContext: Capability,
-      navigation: Capability,
-      screenshots: Capability,
-      preChatForm: Capability,
-      offlineForm: Capability,
-      messageRetryRoute: Capability,
-      presence: Capability,
-      receipts: Capability,
-      rating: Capability,
-      stopAnswer: Capability,
-    } satisfies SchemasOf<Capabilities>),
+    capabilities: FieldsOf(CapabilitiesSchema, Capability),
     forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) } satisfies SchemasOf<Forms>),
     consent: Strict({
       required: Type.Boolean(),
@@ -98,18 +85,8 @@ export const WidgetConfigAnswer = Strict(
       },
       { description: 'What a client does with an event of an unknown type, by the `category` of the event.' },
     ),
-    limits: Strict({
-      bodyMaxLength: Count,
-      pageContextMaxBytes: Count,
-      historyPageMax: Count,
-      screenshotMaxBytes: Count,
-      outboxMax: Count,
-    } satisfies SchemasOf<Limits>),
-    realtime: Strict({
-      heartbeatSeconds: Count,
-      reconnectMinMs: Count,
-      reconnectMaxMs: Count,
-    } satisfies SchemasOf<Realtime>),
+    limits: FieldsOf(LimitsSchema, Count),
+    realtime: FieldsOf(RealtimeSchema, Count),
   } satisfies SchemasOf<WidgetConfig, Regrouped> & Record<GatewayOwn, TSchema>,
   {
     ...about.WidgetConfigAnswer,

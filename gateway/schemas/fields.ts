@@ -1,3 +1,5 @@
+import type { Message as ProtoMessage } from '@bufbuild/protobuf'
+import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import type { onRouteHookHandler } from 'fastify'
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { contractLimits, operationIdForm } from '../../contract/limits.ts'
@@ -13,6 +15,15 @@ export type SchemasOf<Type, Left extends keyof Type = never> = Record<keyof Omit
 
 export const Text = Type.String()
 export const OptionalText = Type.Optional(Text)
+
+/** Schema of a message whose fields all have the same schema. */
+export const FieldsOf = <Message, Field extends TSchema>(message: GenMessage<Message & ProtoMessage>, field: Field) =>
+  Strict(
+    Object.fromEntries(message.fields.map(({ localName }) => [localName, field])) as Record<
+      keyof ProtoFields<Message> & string,
+      Field
+    >,
+  )
 
 /** Without control characters or lone surrogates. Ajv runs it in Unicode mode. */
 const LINE = '^[^\\p{Cc}\\p{Cs}]*$'
