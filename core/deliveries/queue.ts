@@ -95,7 +95,7 @@ export const deliveryQueueOf = perCore((core) => {
       const taken = await deliveries
         .find(
           { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
-          { projection: sentFields, batchSize: deliveryIds.length + 1 },
+          { projection: takenFields, batchSize: deliveryIds.length + 1 },
         )
         .toArray()
       const byId = new Map(taken.map((delivery) => [delivery._id, toTaken(delivery)]))
@@ -168,7 +168,7 @@ const toTaken = ({ _id: deliveryId, body, claim, ...sent }: DeliveryDocument) =>
 
 export type TakenDelivery = ReturnType<typeof toTaken>
 
-const sentFields = {
+const takenFields = {
   subscriptionId: 1,
   leadId: 1,
   conversationId: 1,

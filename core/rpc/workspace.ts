@@ -31,8 +31,7 @@ import {
 } from '../workspaces/model.ts'
 import { listPolicyChanges } from '../workspaces/policy-changes.ts'
 import { retentionOf } from '../workspaces/retention.ts'
-import type { TokenDocument } from '../workspaces/tokens.ts'
-import { listTokens, revokeToken } from '../workspaces/tokens.ts'
+import { listTokens, revokeToken, type TokenDocument } from '../workspaces/tokens.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import {
   createConnection,

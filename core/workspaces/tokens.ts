@@ -1,6 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Core } from '../core.ts'
-import { perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { readPage } from '../page-token.ts'
