@@ -5,7 +5,12 @@ import { SettingError } from './start-faults.ts'
 
 export { SettingError }
 
-export function defineSettings<Properties extends TProperties>(properties: Properties) {
+/** `texts` describes settings that have no description yet. */
+export function defineSettings<Properties extends TProperties>(
+  properties: Properties,
+  texts: { [Name in keyof Properties]?: string } = {},
+) {
+  for (const [name, description] of Object.entries(texts)) Object.assign(properties[name]!, { description })
   const schema = Type.Object(properties)
   return {
     properties,
@@ -44,16 +49,16 @@ function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
   throw new SettingError(`${name + fileSuffix}: ${path} is empty`)
 }
 
-export const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
+export const integer = (fallback: number, minimum: number, maximum: number, description = '') =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
 /** 0 means any free port or no port. */
 export const port = (fallback: number, description: string) => integer(fallback, 0, 65_535, description)
 
-export const text = (description: string, options: { pattern?: string; maxLength?: number } = {}) =>
+export const text = (description = '', options: { pattern?: string; maxLength?: number } = {}) =>
   Type.String({ default: '', ...options, description })
 
-export const filledText = (fallback: string, description: string, pattern = '') =>
+export const filledText = (fallback: string, description = '', pattern = '') =>
   Type.String({ default: fallback, minLength: 1, pattern, description })
 
 /** Optional, because a process may read its token from the data folder. */
@@ -67,7 +72,7 @@ export const oneOf = <const Value extends string>(values: readonly Value[], fall
     ),
   )
 
-export const onOff = (description: string) => oneOf(['on', 'off'], 'on', description)
+export const onOff = (description = '') => oneOf(['on', 'off'], 'on', description)
 
 export const splitList = (list: string): string[] =>
   list
