@@ -30,7 +30,7 @@ export const testsOfRoom: Record<string, string[]> = {
   'gateway/schemas': ['gateway/routes'],
   platform: ['platform/observability', 'platform/addresses'],
   'widget/demo': ['widget/demo'],
-  'widget/src': ['widget/test/package'],
+  'widget/src': ['widget/build'],
   'widget/src/client': ['widget/test/client', 'widget/test/session'],
   'widget/src/features': [
     'widget/test/agent-requests',
@@ -41,7 +41,7 @@ export const testsOfRoom: Record<string, string[]> = {
   ],
   'widget/src/identity': ['widget/test/person-switch', 'widget/test/visitor-departure'],
   'widget/src/messages': ['widget/test/sending', 'widget/test/failure-version'],
-  'widget/src/react': ['widget/test/package'],
+  'widget/src/react': ['widget/build'],
   'widget/src/session': ['widget/test/session', 'widget/test/ended-sessions', 'widget/test/failing-renewals'],
   'widget/src/transport': ['widget/test/streaming', 'widget/test/foreign-answers'],
   'widget/src/ui': ['test/browser/widget-loader', 'test/browser/widget-keyboard'],

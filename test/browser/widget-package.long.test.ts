@@ -8,10 +8,10 @@ import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { widgetLocales } from '../../contract/widget-locales.ts'
 import { packWidget } from '../../dev/make/pack.ts'
-import { sharedChromium } from '../../test/support/chromium.ts'
-import { atFileEnd } from '../../test/support/clean-up.ts'
-import { listen } from '../../test/support/listen.ts'
-import { startScenarioServer } from './scenario-server.ts'
+import { startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { sharedChromium } from '../support/chromium.ts'
+import { atFileEnd } from '../support/clean-up.ts'
+import { listen } from '../support/listen.ts'
 
 const run = promisify(execFile)
 const compiler = join(import.meta.dirname, '../../node_modules/.bin/tsc')
