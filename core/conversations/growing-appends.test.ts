@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
+import { growingTextsOf } from '../streams/growing-texts.ts'
 import { append, stopAnswer } from '../test/bots.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 
@@ -52,6 +54,28 @@ it('an end that repeats the first text conflicts on a core that has not seen the
   await append(here, visitor, 'a', 0, ' ')
   const end = append(elsewhere, visitor, 'a', 0, '', { done: true })
   expect(await codeOf(end)).toBe('IDEMPOTENCY_CONFLICT')
+})
+
+it('a late repeat on a core that has not seen the later texts takes none of them away', async () => {
+  const visitor = await cores.newVisitor()
+  await append(cores.core, visitor, 'a', 0, 'one ')
+  await append(cores.other, visitor, 'a', 4, 'two ')
+  await append(cores.other, visitor, 'a', 8, 'three')
+  expect(await append(cores.core, visitor, 'a', 4, 'two ')).toMatchObject({ length: 13, replayed: true })
+  expect((await cores.log(visitor.conversationId))[0]?.message?.body).toBe('one two three')
+})
+
+it('a core that hears of a part, but not of the one before it, reads the whole text', async () => {
+  const { core } = cores
+  const visitor = await cores.newVisitor()
+  const { conversationId } = visitor
+  const { in: growingIn } = growingTextsOf(core)
+  const { messageId } = await append(core, visitor, 'a', 0, 'one ')
+  const whole = { 'message.body': 'one two three', 'growth.length': 13 }
+  await core.db.events.updateOne({ 'message.messageId': messageId }, { $set: whole })
+  core.bus.emit('grewElsewhere', { conversationId, messageId, sequence: 1, offset: 8, text: 'three' })
+  await until('the text', () => growingIn(conversationId)[0]?.length === 13)
+  expect(growingIn(conversationId)).toMatchObject([{ messageId, text: 'one two three' }])
 })
 
 it('any sequence of appends, repeats, conflicts, gaps and stops on two cores has the results of the model', async () => {
