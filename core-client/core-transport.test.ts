@@ -1,28 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { createServer as createTcpServer, type Server } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
 import { afterEach, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { someOf } from '../test/support/is-long.ts'
+import { listen } from '../test/support/listen.ts'
 import { createCoreTransport } from './core-transport.ts'
 
-const closers: (() => unknown)[] = []
 let uncaught: unknown[]
 const onUncaught = (error: unknown) => uncaught.push(error)
 
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  process.off('uncaughtExceptionMonitor', onUncaught)
-})
-
-async function listen(server: Server) {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closers.push(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+afterEach(() => void process.off('uncaughtExceptionMonitor', onUncaught))
 
 /** Servers that do not run a core. The key says what the server does. */
 const strangers: Record<string, () => Server> = {
@@ -94,7 +85,7 @@ describe('a transport to a server that is not a core', () => {
     async (name) => {
       uncaught = []
       process.on('uncaughtExceptionMonitor', onUncaught)
-      const baseUrl = await listen((strangers[name] as () => Server)())
+      const baseUrl = (await listen((strangers[name] as () => Server)())).url
       for (let turns = 0; turns < 4; turns++) {
         const transport = createCoreTransport(baseUrl)
         const calls = [unaryCall, unaryCall, streamCall].map((call) => call(transport))

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 import { expect, it, onTestFinished } from 'vitest'
+import { listen } from '../../test/support/listen.ts'
 import { createForwarder } from './forwarder.ts'
 import type { LocalEvent } from './local-event.ts'
 
@@ -22,13 +21,11 @@ async function startForwarder(statuses: number[], answerHeaders: Record<string, 
     received.push({ headers: request.headers, body: String(await buffer(request)) })
     response.writeHead(statuses.shift() ?? 204, answerHeaders).end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
+  const { url, close } = await listen(server)
   const lines: string[] = []
   const retries: { ms: number; start: () => void }[] = []
   const forwarder = createForwarder({
-    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+    url: new URL(url),
     secret,
     report: (line) => lines.push(line),
     random: () => 0,
@@ -39,7 +36,7 @@ async function startForwarder(statuses: number[], answerHeaders: Record<string, 
       }),
   })
   onTestFinished(() => void forwarder.stop())
-  return { forwarder, received, lines, retries, server }
+  return { forwarder, received, lines, retries, close }
 }
 
 it('a forwarder signs each attempt like a delivery, with the id of the event', async () => {
@@ -67,11 +64,10 @@ it('a forwarder retries after the same delays as deliveries, and sends other eve
 })
 
 it('a forwarder that stops returns the events without acceptance, and retries none of them', async () => {
-  const { forwarder, received, server, lines } = await startForwarder([500])
+  const { forwarder, received, close, lines } = await startForwarder([500])
   await forwarder.send(eventOf('evt_1'))
   await forwarder.send(eventOf('evt_2'))
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
+  await close()
   await forwarder.send(eventOf('evt_3'))
   expect(lines.at(-1)).toMatch(/^lead\.captured evt_3 -> [A-Z_]+; retry 1 in 5 s$/)
   expect(forwarder.stop().map(({ replayFrom }) => replayFrom)).toEqual(['before evt_1', 'before evt_3'])

@@ -1,7 +1,5 @@
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
@@ -9,6 +7,7 @@ import { Code, ConnectError, type ConnectRouter, type Interceptor } from '@conne
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { listen } from '../../test/support/listen.ts'
 import { consoleDist } from '../build.ts'
 import { fakeConversations } from './fake-conversations.ts'
 import { fakeDesk } from './fake-desk.ts'
@@ -121,9 +120,7 @@ export async function startFakeCore() {
       response.end(content)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await listen(server)
 
   return {
     url,
@@ -144,7 +141,7 @@ export async function startFakeCore() {
       for (const watcher of watchers) watcher('cut')
     },
     watcherCount: () => watchers.size,
-    close: () => stop(server),
+    close,
   }
 }
 
@@ -186,9 +183,4 @@ async function servePage(path: string) {
   } catch {
     return { status: 404, type: 'text/plain', content: 'not found' }
   }
-}
-
-function stop(server: Server) {
-  server.closeAllConnections()
-  return new Promise((resolve) => server.close(resolve))
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { listen } from '../../test/support/listen.ts'
 import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
@@ -25,13 +24,7 @@ async function startBareCore(listener: RequestListener) {
     response.on('error', () => {})
     listener(request, response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths }
+  return { url: (await listen(server)).url, paths }
 }
 
 async function start(...listeners: RequestListener[]) {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'vitest'
 import { startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 import { type HostPage, hostPages, tag } from './host-pages.ts'
 
@@ -40,16 +40,14 @@ export async function visitHostPage(name: string, browser: HostBrowser) {
     const xml = (text: string) => text.replaceAll(' defer>', ' defer="">').replace('<html', `<html xmlns="${xhtml}"`)
     response.end(type ? xml(source) : source)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const { url, close } = await listen(server)
   try {
     await browser.goto(url)
     await visitPage()
   } finally {
     await browser.goto('about:blank')
     await gateway.close()
-    server.closeAllConnections()
-    server.close()
+    await close()
   }
 
   async function visitPage() {

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { sharedChromium } from '../support/chromium.ts'
+import { listen } from '../support/listen.ts'
 
 const recipe = async () => {
   const text = await readFile(join(import.meta.dirname, '../../docs/recipes.md'), 'utf8')
@@ -22,7 +22,7 @@ async function openSite(away: 'refused' | 'hanging' | 'blocked') {
     response.writeHead(200, { 'Content-Type': isScript ? 'text/javascript' : 'text/html' })
     response.end(isScript ? script : request.url === '/logout' ? 'Bye' : html)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { url } = await listen(server)
   const context = await (await sharedChromium()).newContext()
   const page = await context.newPage()
   const errors: string[] = []
@@ -40,10 +40,8 @@ async function openSite(away: 'refused' | 'hanging' | 'blocked') {
   })
   onTestFinished(async () => {
     await context.close()
-    server.closeAllConnections()
-    server.close()
   })
-  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { waitUntil: 'commit' })
+  await page.goto(url, { waitUntil: 'commit' })
   return { page, requests, errors }
 }
 

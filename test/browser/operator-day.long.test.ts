@@ -4,16 +4,13 @@ import { beforeAll, expect, it } from 'vitest'
 import { runAdmin } from '../../admin/run-admin.ts'
 import { buildConsoleIfStale } from '../../console/build.ts'
 import { sharedChromium } from '../support/chromium.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { until } from '../support/until.ts'
 
-const database = testDatabase()
-let stack: LocalStack
+const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '100' } })
 let url: string
 beforeAll(async () => {
   await buildConsoleIfStale()
-  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '100' } })
   url = stack.gateways[0]!.url
 })
 

@@ -1,21 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, request, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { buildWidgetIfStale, widgetDist } from '../../widget/build.ts'
 import { sharedChromium } from '../support/chromium.ts'
 import { atFileEnd } from '../support/clean-up.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { listen } from '../support/listen.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { until } from '../support/until.ts'
 import { inWidget, open, say } from './widget-under-test.ts'
 
-const database = testDatabase()
-let stack: LocalStack
 let origin: string
 /** The forwarded requests to the API. */
 const calls: { method: string; path: string; origin: string | undefined }[] = []
@@ -45,17 +41,11 @@ async function startSite(gatewayUrl: string, siteKey: string): Promise<string> {
   }
 
   await buildWidgetIfStale()
-  site.listen(0)
-  await once(site, 'listening')
-  atFileEnd(async () => {
-    site.closeAllConnections()
-    site.close()
-  })
-  return `http://localhost:${(site.address() as AddressInfo).port}`
+  return (await listen(site, 'localhost')).url
 }
 
+const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '20' } })
 beforeAll(async () => {
-  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '20' } })
   const { siteKey } = stack.demo
   origin = await startSite(stack.gateways[0]!.url, siteKey)
   await stack.operator().workspaces.updateInstallation({ siteKey, origins: [origin] })

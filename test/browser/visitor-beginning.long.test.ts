@@ -1,8 +1,7 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
-import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
+import { listen } from '../support/listen.ts'
 import { field, openChat, openShop, type Shop, soon, untilOnline, untilSent, write } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
 
@@ -16,10 +15,7 @@ const launcher = (page: Page) => page.getByRole('button', { name: /^Open chat/ }
 
 it('the widget shows no chat on an origin that is not allowed, logs the origin, and works after the origin is allowed', async () => {
   const site = await createDemoSite({ gatewayUrl: `http://localhost:${shop.network.port}`, siteKey: shop.siteKey })
-  site.listen(0)
-  await once(site, 'listening')
-  onTestFinished(() => void site.close())
-  const origin = `http://localhost:${(site.address() as AddressInfo).port}`
+  const { url: origin } = await listen(site, 'localhost')
   const { page, context, complaints } = await shop.visit()
   const ownLines = () => complaints.filter((line) => line.startsWith('Chat:'))
   await page.goto(origin)
@@ -37,7 +33,6 @@ it('the widget shows no chat on an origin that is not allowed, logs the origin, 
   await openChat(page)
   await write(page, 'allowed now')
   await untilSent(page, 'allowed now')
-  site.closeAllConnections()
   await context.close()
 })
 

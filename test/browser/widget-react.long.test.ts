@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build, type Rollup } from 'vite'
 import { expect, it } from 'vitest'
 import { assertionOf } from '../../widget/test/assertion-of.ts'
 import { startScenarioServer } from '../../widget/test/scenario-server.ts'
 import { sharedChromium } from '../support/chromium.ts'
+import { listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -45,10 +45,10 @@ it('the React component passes on an identityProvider, a theme and a language th
   const script = await pageScript(gateway.url)
   const body = `<!doctype html><meta charset="utf-8"><main></main><script type="module">${script.replaceAll('</', '<\\/')}</script>`
   const host = createServer((_, response) => response.setHeader('content-type', 'text/html').end(body))
-  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+  const { url } = await listen(host)
   const page = await (await sharedChromium()).newPage()
   try {
-    await page.goto(`http://127.0.0.1:${(host.address() as AddressInfo).port}/`)
+    await page.goto(url)
     const launcher = page.getByRole('button', { name: 'Open chat' })
     await launcher.waitFor()
     await page.evaluate(
@@ -68,7 +68,6 @@ it('the React component passes on an identityProvider, a theme and a language th
     await expect.poll(colors).toBe('dark')
   } finally {
     await page.close()
-    host.close()
     await gateway.close()
   }
 })

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../support/is-long.ts'
+import { listen } from '../support/listen.ts'
 import { readDockerfile, root } from './dockerfile.ts'
 import { partNames, parts } from './settings.ts'
 
@@ -28,16 +28,14 @@ describe('the Dockerfile', () => {
     const server = createServer(({ url }, response) => {
       if (status !== 0) response.writeHead(url === '/readyz' ? status : 404).end()
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const { port, close } = await listen(server)
     const check = () =>
       new Promise<boolean>((resolve) => {
         execFile('bash', [join(root, 'deploy/ready.sh'), String(port)], (error) => resolve(!error))
       })
     const results: [number, boolean][] = []
     for (status of [200, 503, 0]) results.push([status, await check()])
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await close()
     results.push([-1, await check()])
     expect(results).toEqual([
       [200, true],

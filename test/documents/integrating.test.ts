@@ -2,10 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 
-const database = testDatabase()
 const docs = join(import.meta.dirname, '../../docs')
 
 interface Sample {
@@ -47,7 +45,6 @@ function promiseOf(shown: string): unknown {
   })
 }
 
-let stack: LocalStack
 const tokenIn = (name: string) => readFileSync(join(stack.dataDir, name), 'utf8').trim()
 
 /** Calls a method of the core, or as a bot through the gateway. */
@@ -66,8 +63,8 @@ async function call(method: string, request: string, token = stack.demo.serviceT
 }
 
 // A visitor writes.
+const stack = useLocalStack()
 beforeAll(async () => {
-  stack = await startLocalStack({ database })
   const { origin, siteKey: publicSiteKey } = stack.demo
   const asGateway = (method: string, request: object) =>
     call(`service.${method}`, JSON.stringify(request), tokenIn('gateway.token'))

@@ -1,13 +1,8 @@
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { adminHere } from '../support/admin.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 
-const database = testDatabase()
-let stack: LocalStack
-beforeAll(async () => {
-  stack = await startLocalStack({ database })
-})
+const stack = useLocalStack()
 
 it('the administration command accepts the name of a workspace, and the name or host of a destination, if it is unique', async () => {
   const create = async (name: string) => (await stack.operator().workspaces.createWorkspace({ name })).workspace!

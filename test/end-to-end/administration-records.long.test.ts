@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { adminHere } from '../support/admin.ts'
 import { botOf } from '../support/bot.ts'
 import { runs } from '../support/is-long.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 
-let stack: LocalStack
-beforeAll(async () => {
-  stack = await startLocalStack({ database: testDatabase() })
-})
+const stack = useLocalStack()
 
 const steps = ['visitor', 'agent', 'bot', 'assign', 'close', 'redact', 'note', 'tag', 'revoke', 'ban'] as const
 const conversation = fc.uniqueArray(fc.constantFrom(...steps), { maxLength: 5 })

@@ -1,28 +1,25 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { adminHere, type CommandResult } from '../support/admin.ts'
 import { signAssertion } from '../support/assertion.ts'
 import { freePort } from '../support/free-port.ts'
 import { isLong, itLong } from '../support/is-long.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { listen } from '../support/listen.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase({ isNew: true })
 const mongodb = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name }
-let stack: LocalStack
-beforeAll(async () => {
-  stack = await startLocalStack({ database })
-})
+const stack = useLocalStack({ database })
 
 const compileCache = join(root, '.cache/node')
 
@@ -58,10 +55,7 @@ async function serveAdmin(): Promise<number> {
       socket.end(`${code}\n${stdout}${stderr}`)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
+  return (await listen(server)).port
 }
 
 /**

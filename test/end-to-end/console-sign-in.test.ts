@@ -1,16 +1,13 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { runAdmin } from '../../admin/run-admin.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 
-const database = testDatabase()
 const LIST = '/rpc/service.messaging.v1.MessagingService/ListConversations'
 const WATCH = '/rpc/service.messaging.v1.MessagingService/WatchConversations'
-let stack: LocalStack
 let url: string
+const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '100' } })
 beforeAll(async () => {
-  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '100' } })
   url = stack.gateways[0]!.url
 })
 

@@ -1,23 +1,17 @@
 import { lookup } from 'node:dns/promises'
-import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { examine } from '../../admin/doctor/doctor.ts'
 import type { Finding } from '../../admin/doctor/findings.ts'
 import { adminHere } from '../support/admin.ts'
 import { testCertificates } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { listen } from '../support/listen.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 
-const database = testDatabase()
-let stack: LocalStack
-beforeAll(async () => {
-  // The proxies here are the peer 127.0.0.1.
-  stack = await startLocalStack({ database, env: { TRUST_PROXY: '127.0.0.1/32', HEARTBEAT_SECONDS: '1' } })
-})
+// The proxies here are the peer 127.0.0.1.
+const stack = useLocalStack({ env: { TRUST_PROXY: '127.0.0.1/32', HEARTBEAT_SECONDS: '1' } })
 
 type Pass = (asked: IncomingMessage, answered: ServerResponse, to: (changed?: Record<string, string>) => void) => void
 type Change = (answer: IncomingMessage, answered: ServerResponse) => void
@@ -43,13 +37,7 @@ async function startProxy({ pass, change = pipeAnswer }: { pass?: Pass; change?:
     if (pass) pass(asked, answered, to)
     else to()
   })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  onTestFinished(() => {
-    proxy.closeAllConnections()
-    proxy.close()
-  })
-  return new URL(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+  return new URL((await listen(proxy)).url)
 }
 
 interface Options {
@@ -187,10 +175,8 @@ describe('the doctor', () => {
 
   it('names a certificate that browsers do not trust', async () => {
     const server = createTlsServer(testCertificates.good, (_, answered) => answered.end())
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    const { faults } = await findingsOf(new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`))
+    const { port } = await listen(server)
+    const { faults } = await findingsOf(new URL(`https://127.0.0.1:${port}`))
     expect(faults[0]).toMatch(/browsers do not trust the certificate/)
   })
 

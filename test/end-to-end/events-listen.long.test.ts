@@ -1,25 +1,19 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { beforeAll, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { isRetried } from '../../admin/listen/forwarder.ts'
 import { runAdmin } from '../../admin/run-admin.ts'
 import { classify } from '../../core/deliveries/outcomes.ts'
 import { createVerifier, type WebhookEvent } from '../../webhooks/src/index.ts'
 import { adminHere } from '../support/admin.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { listen } from '../support/listen.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { startSilentServer } from '../support/silent-server.ts'
-import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
-const database = testDatabase()
-let stack: LocalStack
-beforeAll(async () => {
-  stack = await startLocalStack({ database, coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
-})
+const stack = useLocalStack({ coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
 
 /** Starts a receiver that verifies with the package, and the command that sends to it. */
-async function listen(...args: string[]) {
+async function listenTo(...args: string[]) {
   const events: WebhookEvent[] = []
   let status = 204
   const lines: string[] = []
@@ -30,11 +24,9 @@ async function listen(...args: string[]) {
     if (event && status < 300) events.push(event)
     response.writeHead(event ? status : 401).end()
   })
-  receiver.listen(0, '127.0.0.1')
-  await once(receiver, 'listening')
-  const { port } = receiver.address() as AddressInfo
+  const { url } = await listen(receiver)
   const ended = runAdmin({
-    args: ['events', 'listen', '--forward-to', `http://127.0.0.1:${port}/`, ...args],
+    args: ['events', 'listen', '--forward-to', url, ...args],
     env: { DATA_DIR: stack.dataDir, CORE_URL: stack.cores[0]!.url },
     print: (line) => lines.push(line),
     printError: (line) => lines.push(line),
@@ -61,7 +53,7 @@ const typesOf = (events: WebhookEvent[]) =>
   events.map((event) => (event.eventType === 'unknown' ? event.receivedType : event.eventType))
 
 it('events listen sends new events with valid signatures, also after a restart of the core, and continues where it stopped', async () => {
-  const first = await listen()
+  const first = await listenTo()
   await first.ready()
   const visitor = await stack.newVisitor()
   await visitor.send('one')
@@ -85,18 +77,18 @@ it('events listen sends new events with valid signatures, also after a restart o
   first.stop()
   expect(await first.ended).toBe(0)
   const cursor = /1 events were not accepted\. Continue with --replay (\S+)$/.exec(first.lines.at(-1)!)?.[1]
-  const second = await listen('--replay', cursor!)
+  const second = await listenTo('--replay', cursor!)
   await until('the refused message', () => second.events.length > 0)
   expect(second.events[0]).toMatchObject({ data: { body: 'three' } })
 
   const ids = first.events.map(({ id }) => id)
-  const again = await listen('--replay', new Date(Date.now() - 3_600_000).toISOString(), '--type', 'message.visitor')
+  const again = await listenTo('--replay', new Date(Date.now() - 3_600_000).toISOString(), '--type', 'message.visitor')
   await until('all messages', () => again.events.length === 3)
   expect(again.events.map(({ id }) => id)).toEqual([ids[1], ids[2], second.events[0]!.id])
 })
 
 it('events listen sends tags and ratings with their content', async () => {
-  const listening = await listen()
+  const listening = await listenTo()
   await listening.ready()
   const visitor = await stack.newVisitor()
   await visitor.send('hello')
@@ -126,7 +118,7 @@ it('events listen with a subscription sends its deliveries with their ids and ma
     automatic: true,
   })
   const { subscriptionId } = subscription!
-  const listening = await listen('--subscription', subscriptionId)
+  const listening = await listenTo('--subscription', subscriptionId)
   await listening.ready()
   const captured = await leads.captureLead({
     workspaceId,

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
 import { createAccess } from '../../core/workspaces/access.ts'
 import { adminHere } from '../support/admin.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { startLocalStack, useLocalStack } from '../support/local-stack.ts'
 import { startLocalWorker } from '../support/local-worker.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const database = testDatabase()
-let stack: LocalStack
-beforeAll(async () => {
-  stack = await startLocalStack({ database, coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
-})
+const stack = useLocalStack({ database, coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
 
 const explain = (...args: string[]) => adminHere(['explain', ...args], { DATA_DIR: stack.dataDir })
 

@@ -1,24 +1,20 @@
 import { Code } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
-import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { watchInbox } from './watch-inbox.ts'
 
-const database = testDatabase()
-let stack: LocalStack
 let onA: Operator
 let onB: Operator
 
+const stack = useLocalStack({
+  cores: 2,
+  gateways: 2,
+  env: { RATE_LIMIT_FACTOR: '1000', TYPING_SECONDS: '1', HEARTBEAT_SECONDS: '1', INBOX_QUEUE_MAX: '50' },
+})
 beforeAll(async () => {
-  stack = await startLocalStack({
-    database,
-    cores: 2,
-    gateways: 2,
-    env: { RATE_LIMIT_FACTOR: '1000', TYPING_SECONDS: '1', HEARTBEAT_SECONDS: '1', INBOX_QUEUE_MAX: '50' },
-  })
   onA = stack.operator()
   onB = stack.operator(1)
 })

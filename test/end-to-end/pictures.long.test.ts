@@ -1,31 +1,24 @@
 import { randomBytes } from 'node:crypto'
 import { createClient } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { describeFailure } from '../../console/src/failures.ts'
 import { dataFolderSecrets } from '../../serve/data-folder.ts'
 import { imageOf, jpegOf, pngOf, pngText, webpOf } from '../support/images.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { until } from '../support/until.ts'
 import { signWorkspaceSession, workspaceSessionSecret } from '../support/workspace-session.ts'
 
-const database = testDatabase()
 const gatewayOrigin = 'https://chat.example'
 const picturesUrl = `${gatewayOrigin}/api/integrations/v1/widget/pictures/`
 const everyScope = 'messages:read messages:write workspaces:read workspaces:write'
-let stack: LocalStack
-
-beforeAll(async () => {
-  stack = await startLocalStack({
-    database,
-    cores: 2,
-    env: { RATE_LIMIT_FACTOR: '100' },
-    coreEnv: { WORKSPACE_SESSION_SECRET: workspaceSessionSecret },
-  })
+const stack = useLocalStack({
+  cores: 2,
+  env: { RATE_LIMIT_FACTOR: '100' },
+  coreEnv: { WORKSPACE_SESSION_SECRET: workspaceSessionSecret },
 })
 
 const transportWith = (baseUrl: string, token: string) =>

@@ -6,7 +6,7 @@ import { type Db, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
 import { someOf } from '../support/is-long.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
 import { inheritedEnvironment } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -44,15 +44,14 @@ const ways: { name: string; restore(db: Db, dump: Awaited<ReturnType<typeof dump
   },
 ]
 
-let stack: LocalStack
 let operator: Operator
+const stack = useLocalStack({
+  database,
+  cores: 2,
+  gateways: 2,
+  env: { RATE_LIMIT_FACTOR: '1000', HEARTBEAT_SECONDS: '1' },
+})
 beforeAll(async () => {
-  stack = await startLocalStack({
-    database,
-    cores: 2,
-    gateways: 2,
-    env: { RATE_LIMIT_FACTOR: '1000', HEARTBEAT_SECONDS: '1' },
-  })
   operator = stack.operator()
 })
 

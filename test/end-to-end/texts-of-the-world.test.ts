@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { itLong } from '../support/is-long.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { corpus, lineEnds, pasted, phones, stored } from '../support/texts-of-the-world.ts'
 import { until } from '../support/until.ts'
 
-const database = testDatabase()
-let stack: LocalStack
-beforeAll(async () => {
-  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
-})
+const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '1000' } })
 
 it('a text that a person enters has LF for every line end, wherever it enters', async () => {
   const textarea = { name: 'wish', label: 'Wish', type: 'textarea' }

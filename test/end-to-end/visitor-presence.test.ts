@@ -1,17 +1,11 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { newSite } from '../support/resources.ts'
-import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { followPresence } from '../support/visitor-presence.ts'
 
-const database = testDatabase()
-let stack: LocalStack
-
-beforeAll(async () => {
-  stack = await startLocalStack({ database, cores: 2, gateways: 2, env: { RATE_LIMIT_FACTOR: '1000' } })
-})
+const stack = useLocalStack({ cores: 2, gateways: 2, env: { RATE_LIMIT_FACTOR: '1000' } })
 
 describe('the presence of a visitor over two gateways and two cores', () => {
   it('is not sent to operators of another workspace, even if a visitor of that workspace uses the same tab id', async () => {

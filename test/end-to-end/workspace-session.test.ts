@@ -1,18 +1,12 @@
 import { type ConnectError, createClient } from '@connectrpc/connect'
 import { createConnectTransport as createWebTransport } from '@connectrpc/connect-web'
 import { decodeJwt } from 'jose'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { testDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 
-const database = testDatabase()
-let stack: LocalStack
-
-beforeAll(async () => {
-  stack = await startLocalStack({ database })
-})
+const stack = useLocalStack()
 
 describe('the demo’s workspace session', () => {
   test('has every operator scope for the demo workspace and an expiry', () => {

@@ -1,24 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { describe, expect, it } from 'vitest'
+import { useLocalStack } from '../support/local-stack.ts'
 import { nastyTexts } from '../support/nasty-values.ts'
 import { residentBytes } from '../support/proc.ts'
-import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { restoreSite } from './fixtures.ts'
 import { fuzz } from './fuzz.ts'
 
-const database = testDatabase()
 /**
  * Allowed memory growth. Normal requests need less memory; a leak in every request would need more.
  */
 const maxGrowthBytes = 400 * 2 ** 20
-let stack: LocalStack
-
-beforeAll(async () => {
-  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '100000' } })
-})
+const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '100000' } })
 
 describe('hostile input', { timeout: 300_000 }, () => {
   it('hostile input gets only answers that the contract allows', async () => {

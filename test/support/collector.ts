@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from './listen.ts'
 import { until } from './until.ts'
 
 /** A span that was sent over OTLP, with the name of its service. */
@@ -49,18 +48,13 @@ export async function startCollector(): Promise<Collector> {
     if (request.url === '/v1/traces') spans.push(...resourceSpans.flatMap(spansOf))
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await listen(server)
   return {
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '100' },
     spans,
     span: (name, fits = () => true) =>
       until(`a span ${name}`, () => spans.find((span) => span.name === name && fits(span))),
-    close() {
-      server.closeAllConnections()
-      return new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
 }
 

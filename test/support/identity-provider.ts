@@ -1,9 +1,7 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import Provider, { type Configuration } from 'oidc-provider'
-import { atFileEnd } from './clean-up.ts'
+import { listen } from './listen.ts'
 
 /** Claims about a person that the provider returns. */
 export interface Account {
@@ -56,13 +54,7 @@ export async function startIdentityProvider() {
   }
 
   const server = createServer((request, response) => void answer(request, response))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  atFileEnd(async () => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const { url: issuer } = await listen(server)
 
   return {
     issuer,

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { inject } from 'vitest'
+import { beforeAll, inject } from 'vitest'
 import { readCoreConfig } from '../../core/config.ts'
 import { serveCore } from '../../core/server.ts'
 import { startCore } from '../../core/start-core.ts'
@@ -15,9 +15,10 @@ import { createGatewayMetrics } from '../../gateway/metrics.ts'
 import { dataFolderSecrets, withDataFolderSecrets } from '../../serve/data-folder.ts'
 import { atFileEnd } from './clean-up.ts'
 import { freePort } from './free-port.ts'
+import { latest } from './latest.ts'
 import { operatorOf } from './operator.ts'
 import type { RunningStack } from './stack.ts'
-import type { TestDatabase } from './test-database.ts'
+import { type TestDatabase, testDatabase } from './test-database.ts'
 import { startVisitor } from './visitor.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -132,6 +133,15 @@ export async function startLocalStack({
       }
     })
   }
+}
+
+/** Starts a stack before the tests of the file. Only hooks and tests may read it. */
+export function useLocalStack({ database = testDatabase(), ...options }: Partial<LocalStackOptions> = {}): LocalStack {
+  let stack: LocalStack
+  beforeAll(async () => {
+    stack = await startLocalStack({ database, ...options })
+  })
+  return latest(() => stack)
 }
 
 /** @param run starts the part. Returns the function that stops it. */

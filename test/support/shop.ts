@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
@@ -7,6 +5,7 @@ import { sharedChromium } from './chromium.ts'
 import { atFileEnd } from './clean-up.ts'
 import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts'
 import { startHttp2Proxy } from './http2-proxy.ts'
+import { listen } from './listen.ts'
 import { type LocalStack, startLocalStack } from './local-stack.ts'
 import type { Operator } from './operator.ts'
 import type { TestDatabase } from './test-database.ts'
@@ -74,13 +73,9 @@ export async function openShop(
     siteKey: demo.siteKey,
     identity: demo.identity,
   })
-  site.listen(0)
-  await once(site, 'listening')
-  const origin = `http://localhost:${(site.address() as AddressInfo).port}`
+  const { url: origin } = await listen(site, 'localhost')
   await operator.workspaces.updateInstallation({ siteKey: demo.siteKey, origins: [demo.origin, origin] })
   atFileEnd(async () => {
-    site.closeAllConnections()
-    site.close()
     await secure?.close()
     await network.close()
   })

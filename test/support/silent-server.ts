@@ -1,6 +1,6 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { listen } from './listen.ts'
 
 /**
  * Starts a server that accepts connections and never answers, until the test ends. Returns its port and
@@ -12,8 +12,7 @@ export async function startSilentServer(host = '127.0.0.1') {
     connections += 1
     socket.on('error', () => {}).resume()
   })
-  server.listen(0, host)
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return { port: (server.address() as AddressInfo).port, connections: () => connections }
+  const { port, close } = await listen(server, host)
+  onTestFinished(() => void close())
+  return { port, connections: () => connections }
 }

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import type { ScenarioServer } from '../../widget/test/scenario-server.ts'
 import type { SiteKey } from '../../widget/test/scenarios.ts'
+import { listen } from './listen.ts'
 
 export interface WidgetPageOptions {
   browser: Browser
@@ -42,8 +42,8 @@ export interface WidgetPage {
 export async function openWidgetPage(options: WidgetPageOptions): Promise<WidgetPage> {
   const { browser, gateway } = options
   const server = createPageServer(options)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const { url: origin, close } = await listen(server)
+  const url = `${origin}/`
   const context = await browser.newContext(options.context)
   // A busy machine needs longer than the default of 30 s.
   context.setDefaultTimeout(90_000)
@@ -66,8 +66,7 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
     complaints,
     async close() {
       await context.close()
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await close()
     },
   }
 

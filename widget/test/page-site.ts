@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { build, type Rolldown } from 'vite'
+import { listen } from '../../test/support/listen.ts'
 
 /** Starts a site with one empty page. The page's script is a bundled module of this folder. */
 export async function startPageSite(moduleName: string) {
@@ -13,14 +13,7 @@ export async function startPageSite(moduleName: string) {
       isScript ? script : '<!doctype html><title>A page</title><script type="module" src="/script.js"></script>',
     )
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    close() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+  return listen(server)
 }
 
 async function bundled(entry: string): Promise<string> {
