@@ -31,10 +31,10 @@ async function buildConsole(): Promise<BuiltFile[]> {
     await build({ ...viteConfig, build: { ...viteConfig.build, outDir, emptyOutDir: true } })
     const built = ['index.html', ...(await readdir(join(outDir, 'assets'))).sort().map((name) => join('assets', name))]
     await compressFiles(built.map((name) => join(outDir, name)))
-    const assetsOf = async (dist: string) => (await readdir(join(dist, 'assets'))).map((name) => join('assets', name))
     await cp(join(outDir, 'assets'), join(consoleDist, 'assets'), { recursive: true })
     await cp(outDir, consoleDist, { recursive: true })
-    await removeOld(consoleDist, await assetsOf(consoleDist), await assetsOf(outDir), keepMs)
+    const kept = (await readdir(join(consoleDist, 'assets'))).map((name) => join('assets', name))
+    await removeOld(consoleDist, kept, built, keepMs)
     return await Promise.all(
       built.map(async (name) => {
         const { size: bytes } = await stat(join(outDir, name))
@@ -57,7 +57,7 @@ export const isConsoleStale = () =>
     folder,
     'dist/index.html',
     ['src', '../proto/gen/service', '../browser', 'public'],
-    ['index.html', 'vite.config.ts', 'build.ts'],
+    ['index.html', 'vite.config.ts', 'build.ts', 'translation.ts'],
   )
 
 if (import.meta.main) {

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
+import { translateTexts } from './translation.ts'
 
 /** Build of the console for the path `/console/`. The output has no inline scripts or styles. */
 const config: InlineConfig = {
@@ -7,6 +8,7 @@ const config: InlineConfig = {
   configFile: false,
   base: '/console/',
   logLevel: 'warn',
+  plugins: [translateTexts()],
   // Tests build it too. Their NODE_ENV would choose the transformation for development.
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
   build: {
@@ -16,6 +18,7 @@ const config: InlineConfig = {
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: { checks: { pluginTimings: false } },
   },
 }
 

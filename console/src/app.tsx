@@ -9,7 +9,6 @@ import type { Api } from './api.ts'
 import { type Console, ConsoleContext } from './console-context.ts'
 import { createDrafts, createOutbox } from './conversation/composer/outbox.ts'
 import { createInbox } from './inbox/inbox.ts'
-import { createOperations } from './operations.ts'
 import type { Router } from './router.ts'
 import type { SessionHolder, WorkspaceSession } from './session.ts'
 import { Shell } from './shell.tsx'
@@ -98,7 +97,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const unsubscribe = page.alerts.isEnabled.subscribe((isEnabled) => {
       hasAlerts.value = isEnabled
     })
-    return { ...app, session, drafts, outbox, inbox, operations: createOperations(), ...page, stopAlerts }
+    return { ...app, session, drafts, outbox, inbox, ...page, stopAlerts }
   }, [session])
   useEffect(() => {
     context.inbox.start()

@@ -6,7 +6,6 @@ import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import type { Drafts, Outbox } from './conversation/composer/outbox.ts'
 import type { Inbox } from './inbox/inbox.ts'
-import type { Operations } from './operations.ts'
 import type { Router } from './router.ts'
 import type { SessionHolder, WorkspaceSession } from './session.ts'
 import type { Shortcuts } from './shortcuts.ts'
@@ -20,7 +19,6 @@ export interface Console {
   inbox: Inbox
   drafts: Drafts
   outbox: Outbox
-  operations: Operations
   announcer: Announcer
   shortcuts: Shortcuts
   alerts: Alerts

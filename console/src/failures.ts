@@ -51,22 +51,24 @@ const rules: Record<string, string> = {
   locale: 'contains an invalid language tag',
 }
 
-/** Codes that mean that the first call with the same key is still running. */
-const inProgress = new Set(['OperationInProgress'])
-
 /** Describes a failed call for an operator. */
 export function describeFailure(error: unknown): Failure {
   const failure = ConnectError.from(error)
   const info = failure.findDetails(ErrorInfoSchema)[0]
   const code = info?.code || Code[failure.code]
-  const issues = info?.issues.map(({ path, rule }) => ({ path, rule })) ?? []
+  const issues = info?.issues ?? []
   // The core adds details to its errors, so an error without them may come from a call that succeeded.
   const ambiguous = !info && unknownOutcome.has(failure.code)
   return {
     code,
     missing: failure.code === Code.NotFound,
     issues,
-    ambiguous: ambiguous || inProgress.has(code) || failure.code === Code.Unavailable || failure.code === Code.Internal,
+    // The first call with the same key may still be running.
+    ambiguous:
+      ambiguous ||
+      code === 'OperationInProgress' ||
+      failure.code === Code.Unavailable ||
+      failure.code === Code.Internal,
     text: texts[code] ?? textOf(failure.code, issues, info?.retryAfter),
   }
 }

@@ -3,7 +3,7 @@ import type { Interceptor } from '@connectrpc/connect'
 import { newRandomId } from '../../browser/platform.ts'
 import { describeFailure } from './failures.ts'
 
-export type Operations = ReturnType<typeof createOperations>
+type Operations = ReturnType<typeof createOperations>
 
 /** Stores the idempotency keys of operations. An operation keeps its key until its outcome is known. */
 export function createOperations(newId: () => string = newOperationId) {
@@ -29,10 +29,13 @@ export const newOperationId = () => `op_${newRandomId()}`
  */
 export function addIdempotencyKeys(operations: Operations): Interceptor {
   return (next) => async (request) => {
-    const keyField = request.method.input.field.idempotencyKey
-    if (request.stream || !keyField) return next(request)
+    const { idempotencyKey, clientOperationId } = request.method.input.field
+    const keyField = idempotencyKey ?? clientOperationId
+    const message = request.message as Record<string, unknown>
+    // Replies and notes have keys that survive a reload.
+    if (request.stream || !keyField || message[keyField.localName]) return next(request)
     const target = `${request.method.name} ${toJsonString(request.method.input, request.message)}`
-    Object.assign(request.message, { [keyField.localName]: operations.keyFor(target) })
+    message[keyField.localName] = operations.keyFor(target)
     try {
       const response = await next(request)
       operations.finish(target)

@@ -52,6 +52,8 @@ export function createSessionHolder({
   /** Counts sign-ins and sign-outs, so that `load` ignores an answer from before. */
   let changes = 0
 
+  const tell = (message: TabMessage) => channel.postMessage(message)
+
   function end(reason: SessionEnd) {
     clearTimeout(timer)
     changes += 1
@@ -101,14 +103,14 @@ export function createSessionHolder({
     if (typeof result !== 'object') return result
     link.value = undefined
     begin(result.value)
-    channel.postMessage({ name: 'session-changed' } satisfies TabMessage)
+    tell({ name: 'session-changed' })
     return undefined
   }
 
   /** Signs out in all tabs. Returns false if the service cannot be reached; the session then stays. */
   async function signOut(): Promise<boolean> {
     if (typeof (await calls.signOut()) !== 'object') return false
-    channel.postMessage({ name: 'signed-out' } satisfies TabMessage)
+    tell({ name: 'signed-out' })
     end('signed_out')
     return true
   }
@@ -121,7 +123,7 @@ export function createSessionHolder({
         if (data.name === 'drafts') count += data.count
       }
       channel.addEventListener('message', add)
-      channel.postMessage({ name: 'drafts?' } satisfies TabMessage)
+      tell({ name: 'drafts?' })
       setTimeout(() => {
         channel.removeEventListener('message', add)
         resolve(count)
@@ -132,7 +134,7 @@ export function createSessionHolder({
   channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
     if (data.name === 'session-changed') void load()
     if (data.name === 'signed-out') end('signed_out')
-    if (data.name === 'drafts?') channel.postMessage({ name: 'drafts', count: countDrafts() } satisfies TabMessage)
+    if (data.name === 'drafts?') tell({ name: 'drafts', count: countDrafts() })
   })
 
   return {
@@ -143,7 +145,7 @@ export function createSessionHolder({
     /** Reads the session after a sign-in at the identity provider, in all tabs. */
     async loadNew() {
       await load()
-      channel.postMessage({ name: 'session-changed' } satisfies TabMessage)
+      tell({ name: 'session-changed' })
     },
     ended,
     link,
@@ -152,7 +154,7 @@ export function createSessionHolder({
     /** Shows a changed picture of the operator in all tabs. */
     setFace(url: string | undefined) {
       face.value = url
-      channel.postMessage({ name: 'session-changed' } satisfies TabMessage)
+      tell({ name: 'session-changed' })
     },
     load,
     signIn,

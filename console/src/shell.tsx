@@ -32,7 +32,7 @@ import { PictureField } from './ui/picture-field.tsx'
 import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
 import { WorkspaceView } from './workspace/workspace-view.tsx'
 
-const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)
+const showBadge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)
 
 /** Frame of every view: navigation, operator and connection state. */
 export function Shell() {
@@ -58,15 +58,17 @@ export function Shell() {
     const count = inbox.unanswered.value
     document.title = `${count > 0 ? `(${count}) ` : ''}${areaOf(router.route.value)?.name ?? 'Not found'} · Console`
   })
-  useSignalEffect(() => void badge.show(inbox.unanswered.value))
-  useEffect(() => () => void badge.show(0), [])
+  useSignalEffect(() => void showBadge(inbox.unanswered.value))
+  useEffect(() => () => void showBadge(0), [])
   useFocusOnRoute(main)
   useEffect(() => setMore(false), [area])
 
   async function toggleAlerts() {
     const found = await alerts.toggle()
     setProblem(found)
-    announcer.say(found ? alertProblems[found].title : `Notifications are ${alerts.isEnabled.value ? 'on' : 'off'}.`)
+    announcer.say(
+      found ? alertProblems[found].title : alerts.isEnabled.value ? 'Notifications are on.' : 'Notifications are off.',
+    )
   }
 
   async function signOut() {
@@ -123,7 +125,12 @@ export function Shell() {
               title={alerts.isEnabled.value ? 'Notifications and sound are on' : 'Notifications and sound are off'}
               onClick={toggleAlerts}
             />
-            <IconButton icon="help" label="Keyboard shortcuts" onClick={() => setHelpOpen(true)} />
+            <IconButton
+              class="icon-button not-narrow"
+              icon="help"
+              label="Keyboard shortcuts"
+              onClick={() => setHelpOpen(true)}
+            />
             <IconButton icon="leave" label="Sign out" onClick={signOut} />
           </div>
         </div>
@@ -235,7 +242,7 @@ function OwnPicture() {
         <Dialog title="Your picture" onClose={() => setOpen(false)}>
           <div class="stack dialog-body">
             <PictureField
-              name="Picture"
+              label="Picture"
               hint="Visitors see it beside your answers. It is cut to a square, and made small in this browser."
               shape="face"
               initials={initials}
@@ -297,7 +304,7 @@ const shortcutGroups: { title: string; keys: [string[], string][] }[] = [
     keys: [
       [['j'], 'Next conversation'],
       [['k'], 'Previous conversation'],
-      [['Enter'], 'Open'],
+      [['Enter'], 'Open conversation'],
       [['n'], 'Open the one that waits longest'],
       [['/'], 'Search'],
     ],
@@ -346,9 +353,7 @@ function ShortcutHelp({ onClose }: { onClose: () => void }) {
           label="Single-key shortcuts"
           hint="Turn off if you use voice control or press keys by accident."
           checked={shortcuts.enabled.value}
-          onChange={(on) => {
-            shortcuts.enabled.value = on
-          }}
+          onChange={(on) => (shortcuts.enabled.value = on)}
         />
       </div>
     </Dialog>

@@ -131,7 +131,8 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         <h1>{opened?.invitation ? `Welcome to ${opened.workspaceName}` : 'Sign in to the console'}</h1>
         {opened?.name !== undefined && (
           <p>
-            This link signs you in as <strong dir="auto">{opened.name}</strong> to {opened.workspaceName}.
+            This link signs you in as <strong dir="auto">{opened.name}</strong>
+            {` to ${opened.workspaceName}.`}
           </p>
         )}
         {ended && !problem && !isLink && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}

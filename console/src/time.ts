@@ -1,15 +1,17 @@
-import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt'
+import { type Timestamp, timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt'
+import { language } from './language.ts'
 
-// `en-GB`, because the console's texts are English and its opening hours use the 24-hour clock.
-const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options)
+/** `en-GB`, because opening hours use the 24-hour clock. */
+export const locale = language === 'en' ? 'en-GB' : language
+const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, options)
 const time = formatter({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
 const day = formatter({ weekday: 'long', day: 'numeric', month: 'long' })
 const shortDay = formatter({ day: 'numeric', month: 'short' })
 const dayOfYear = formatter({ day: 'numeric', month: 'short', year: 'numeric' })
 const full = formatter({ dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' })
 
-export const formatTime = (date: Date) => time.format(date)
-export const formatFull = (date: Date) => full.format(date)
+export const formatTime = time.format
+export const formatFull = full.format
 export const isSameDay = (one: Date, other: Date) => one.toDateString() === other.toDateString()
 
 /** Returns the heading of a day: “Today”, “Yesterday” or the date. */
@@ -27,11 +29,12 @@ export function formatShort(date: Date, now: Date): string {
   return date.getFullYear() === now.getFullYear() ? shortDay.format(date) : dayOfYear.format(date)
 }
 
-const number = new Intl.NumberFormat('en')
+export const formatNumber = new Intl.NumberFormat(language).format
+const plurals = new Intl.PluralRules(language)
 
-/** Returns for example `1,200 entries`. */
-export const countOf = (count: number, one: string, many = `${one}s`) =>
-  `${number.format(count)} ${count === 1 ? one : many}`
+/** Returns for example `1,200 entries` for the texts `# entry` and `# entries`. */
+export const countOf = (count: number, one: string, many: string) =>
+  (plurals.select(count) === 'one' ? one : many).replace('#', formatNumber(count))
 
 /** Returns a duration as a text, for example `5 min`. */
 export function formatDistance(milliseconds: number): string {
@@ -44,6 +47,8 @@ export function formatDistance(milliseconds: number): string {
       ? `${Math.round(minutes / 60)} h`
       : `${Math.round(minutes / 1440)} days`
 }
+
+export const hoursAgo = (hours: number) => timestampFromMs(Date.now() - hours * 3_600_000)
 
 export const dateOf = (timestamp: Timestamp | undefined): Date | undefined => timestamp && timestampDate(timestamp)
 

@@ -92,11 +92,8 @@ describe('the times of the console', () => {
 })
 
 it('a number stands with the singular or the plural', () => {
-  expect([countOf(1, 'rating'), countOf(0, 'rating'), countOf(1_200, 'entry', 'entries')]).toEqual([
-    '1 rating',
-    '0 ratings',
-    '1,200 entries',
-  ])
+  const texts = [countOf(1, '# rating', '# ratings'), countOf(0, '# rating', '# ratings')]
+  expect([...texts, countOf(1_200, '# entry', '# entries')]).toEqual(['1 rating', '0 ratings', '1,200 entries'])
 })
 
 describe('the idempotency key of an operation', () => {

@@ -75,3 +75,14 @@ describe('forms', () => {
     ])
   })
 })
+
+it('the console is shown in the language that the operator chooses in a browser, also after a reload', async () => {
+  const page = await browser.open(core, 'team')
+  await page.getByLabel('Language').selectOption('Deutsch')
+  const inbox = page.getByRole('link', { name: /^Posteingang/ })
+  await inbox.waitFor()
+  await page.reload()
+  await inbox.click()
+  await page.getByLabel('Schlagwort').waitFor()
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('de')
+})

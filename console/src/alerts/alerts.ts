@@ -35,7 +35,7 @@ export type Alerts = ReturnType<typeof createAlerts>
  * message over all tabs. No notification appears while a tab of the console has the focus.
  */
 export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open: (conversationId: string) => void) {
-  const messages = createAlertedMessages(owner)
+  const claim = createClaims(owner)
   const chime = createChime(0.18)
   const permission = 'Notification' in window ? Notification.permission : 'denied'
   const isEnabled = signal(localStore.getItem(enabledKey) === 'on' && permission !== 'denied')
@@ -47,7 +47,7 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
   async function alert(found: Alert, sequence: number) {
     const isOn = isEnabled.peek()
     // Claimed also while alerts are off: a slower tab could otherwise alert when they are switched on.
-    if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
+    if (!(await claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) chime.play()
     if (isFocused) return
@@ -141,30 +141,28 @@ const keptMs = 7 * 86_400_000
  * Stores the latest message of each conversation in IndexedDB, whose transactions are serialized
  * over all tabs.
  */
-function createAlertedMessages(owner: string) {
+function createClaims(owner: string) {
   const opening = open(`service.console.alerts ${owner}`).then((database) => {
     removeOld(database, Date.now() - keptMs)
     return database
   })
   opening.catch(() => {})
 
-  return {
-    /** Returns true for the first caller per message, over all tabs, unless a later message was claimed. */
-    async claim(conversationId: string, sequence: number): Promise<boolean> {
-      // Without storage, for example in a private window, each tab alerts on its own.
-      const database = await opening.catch(() => undefined)
-      if (!database) return true
-      const transaction = database.transaction(storeName, 'readwrite')
-      const store = transaction.objectStore(storeName)
-      const found = store.get(conversationId)
-      let isFirst = false
-      found.onsuccess = () => {
-        isFirst = (found.result?.sequence ?? 0) < sequence
-        if (isFirst) store.put({ sequence, at: Date.now() }, conversationId)
-      }
-      await done(transaction)
-      return isFirst
-    },
+  /** Returns true for the first caller per message, over all tabs, unless a later message was claimed. */
+  return async (conversationId: string, sequence: number): Promise<boolean> => {
+    // Without storage, for example in a private window, each tab alerts on its own.
+    const database = await opening.catch(() => undefined)
+    if (!database) return true
+    const transaction = database.transaction(storeName, 'readwrite')
+    const store = transaction.objectStore(storeName)
+    const found = store.get(conversationId)
+    let isFirst = false
+    found.onsuccess = () => {
+      isFirst = (found.result?.sequence ?? 0) < sequence
+      if (isFirst) store.put({ sequence, at: Date.now() }, conversationId)
+    }
+    await done(transaction)
+    return isFirst
   }
 }
 
@@ -221,8 +219,9 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
     locks?.request(`${prefix}${shown}`, { mode: 'shared' }, hold).catch(() => {})
   }
 
-  for (const name of ['focus', 'blur', 'visibilitychange'])
-    (name === 'visibilitychange' ? page : window).addEventListener(name, update)
+  const stopped = new AbortController()
+  for (const name of ['focus', 'blur']) window.addEventListener(name, update, stopped)
+  page.addEventListener('visibilitychange', update, stopped)
 
   return {
     show(conversationId: string) {
@@ -240,8 +239,7 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
       }
     },
     stop() {
-      for (const name of ['focus', 'blur', 'visibilitychange'])
-        (name === 'visibilitychange' ? page : window).removeEventListener(name, update)
+      stopped.abort()
       release()
     },
   }

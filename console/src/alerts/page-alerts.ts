@@ -20,23 +20,23 @@ type Report = Api['operators']['reportAttention']
 export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps) {
   const focus = createTabFocus(navigator.locks, document, window)
   const alerts = createAlerts(inbox, owner, focus, (conversationId) => router.go(router.inFilter({ conversationId })))
-  window.addEventListener('storage', alerts.onStorage)
+  const stopped = new AbortController()
+  window.addEventListener('storage', alerts.onStorage, stopped)
   const shown = computed(() => (router.route.value as { conversationId?: string }).conversationId ?? '')
   /** Names of the colleagues who look at the shown conversation. */
   const others = signal<readonly string[]>([])
   const stopAttention = report && startAttention(report, focus, shown, others)
   // The service worker opens the conversation of a notification.
   const onOpen = ({ data }: MessageEvent<{ path: string }>) => router.go(data.path)
-  navigator.serviceWorker?.addEventListener('message', onOpen)
+  navigator.serviceWorker?.addEventListener('message', onOpen, stopped)
   const stopRoute = shown.subscribe(focus.show)
 
   return {
     alerts,
     others,
     stop() {
-      window.removeEventListener('storage', alerts.onStorage)
+      stopped.abort()
       stopAttention?.()
-      navigator.serviceWorker?.removeEventListener('message', onOpen)
       stopRoute()
       alerts.stop()
       focus.stop()
@@ -135,14 +135,14 @@ function startAttention(
   }
 
   const interval = setInterval(check, everyMs)
-  window.addEventListener('focus', check)
-  document.addEventListener('visibilitychange', onVisibility)
+  const stopped = new AbortController()
+  window.addEventListener('focus', check, stopped)
+  document.addEventListener('visibilitychange', onVisibility, stopped)
   const stopShown = shown.subscribe(showOther)
   return () => {
     stopShown()
     clearInterval(interval)
     clearTimeout(timeout)
-    window.removeEventListener('focus', check)
-    document.removeEventListener('visibilitychange', onVisibility)
+    stopped.abort()
   }
 }

@@ -7,7 +7,7 @@ export function createPageBadge(link: HTMLLinkElement) {
   let shown = 0
   let address: string | undefined
 
-  async function show(count: number) {
+  return async (count: number) => {
     if (count === shown) return
     shown = count
     const blob = count === 0 ? undefined : await draw(count)
@@ -38,6 +38,4 @@ export function createPageBadge(link: HTMLLinkElement) {
     context.fillText(text, size - width / 2, size - 19)
     return canvas.convertToBlob()
   }
-
-  return { show }
 }

@@ -35,7 +35,7 @@ export function ChangesView() {
       back={backTo('workspace')}
       lead="Who changed websites, connections, the do-not-contact list and bans."
     >
-      <PagedList list={list} name="changes" empty={<Empty icon="info" title="No changes yet" />}>
+      <PagedList list={list} what="changes" empty={<Empty icon="info" title="No changes yet" />}>
         {(change) => <ChangeRow key={change.changeId} change={change} />}
       </PagedList>
     </Page>

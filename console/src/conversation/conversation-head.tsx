@@ -80,6 +80,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
   const mine = conversation?.assignedOperatorId === session.operator
   const isClosed = conversation?.status === ConversationStatus.CLOSED
   const bot = conversation?.bot
+  const botName = bot?.bot?.displayName || 'Bot'
   const presence = inbox.presenceOf(conversationId)
   const verified = conversation?.visitor?.identityState === 'verified'
   return (
@@ -107,7 +108,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
           {thread.session.value?.panelClosedAt && ' · Closed the chat panel'}
           {thread.session.value?.visitorBanned && ' · Banned'}
           {isClosed && ' · Closed'}
-          {bot && ` · ${bot.bot?.displayName || 'Bot'} (bot) ${bot.stopped ? 'is stopped' : 'answers'}`}
+          {bot && (bot.stopped ? ` · ${botName} (bot) is stopped` : ` · ${botName} (bot) answers`)}
           {conversation?.agent && ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
         </p>
       </div>
@@ -116,9 +117,10 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
           {mine ? (
             'Unassign'
           ) : (
-            <span>
-              Assign<span class="not-narrow"> to me</span>
-            </span>
+            <>
+              <span class="not-narrow">Assign to me</span>
+              <span class="only-narrow">Assign</span>
+            </>
           )}
         </Button>
         {bot && (

@@ -90,10 +90,9 @@ function useVisibility(thread: Thread) {
   const [visible, setVisible] = useState(isVisible)
   useEffect(() => {
     const controller = new AbortController()
-    const { signal } = controller
     const update = () => setVisible(isVisible())
-    for (const name of ['focus', 'blur']) window.addEventListener(name, update, { signal })
-    document.addEventListener('visibilitychange', update, { signal })
+    for (const name of ['focus', 'blur']) window.addEventListener(name, update, controller)
+    document.addEventListener('visibilitychange', update, controller)
     return () => controller.abort()
   }, [])
   useEffect(() => {

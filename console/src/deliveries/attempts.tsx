@@ -2,16 +2,17 @@ import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb
 import { useConsole } from '../console-context.ts'
 import { ActionButton } from '../ui/dialog.tsx'
 import { Icon, When } from '../ui/page.tsx'
-import { deliveryStatuses, isRetryable, outcomeText } from './delivery-words.ts'
+import { isRetryable, outcomeText, wordOf } from './delivery-words.ts'
 
-/** Shows the attempts of a delivery, latest first, with a retry button if a retry is possible. */
+export const latestFirst = (attempts: DeliveryAttempt[]) =>
+  attempts.toSorted((one, other) => other.attemptNumber - one.attemptNumber)
+
+/** Shows the attempts of a delivery, which are latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
-  const latestFirst = attempts.toSorted((one, other) => other.attemptNumber - one.attemptNumber)
-  const latest = latestFirst[0]
-
+  const [latest] = attempts
   return (
     <ol>
-      {latestFirst.map((attempt) => (
+      {attempts.map((attempt) => (
         <li key={attempt.attemptId} class="attempt">
           <span class="attempt-number">#{attempt.attemptNumber}</span>
           <div class="attempt-text">
@@ -48,11 +49,11 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
 
 /** Shows a status. `past`: a later attempt followed, so “retry scheduled” is shown as “Retried”. */
 export function StatusTag({ status, past, tries = 0 }: { status: DeliveryStatus; past?: boolean; tries?: number }) {
-  const word = deliveryStatuses.get(status)
+  const [text, tone] = wordOf(status) ?? ['Unknown', '']
   if (past && status === DeliveryStatus.RETRY_SCHEDULED) return <span class="tag">Retried</span>
   return (
-    <span class={`tag ${word?.tone ?? ''}`}>
-      {word?.text ?? 'Unknown'}
+    <span class={`tag ${tone}`}>
+      {text}
       {status === DeliveryStatus.DEAD_LETTERED && tries > 1 && ` after ${tries} tries`}
     </span>
   )

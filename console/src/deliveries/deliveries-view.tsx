@@ -1,14 +1,13 @@
-import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { waitOf } from '../../../contract/delivery-waits.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { areaName, pathOf } from '../router.ts'
-import { listDestinations, nameOf } from '../subscriptions/destinations.ts'
-import { countOf } from '../time.ts'
+import { useDestinations } from '../subscriptions/destinations.ts'
+import { countOf, hoursAgo } from '../time.ts'
 import { SelectField } from '../ui/form.tsx'
-import { PagedList, useLoad, usePages } from '../ui/load.tsx'
+import { PagedList, usePages } from '../ui/load.tsx'
 import { Empty, Notice, Page, When } from '../ui/page.tsx'
 import { RetryButton, StatusTag } from './attempts.tsx'
 import { deliveryStatuses, outcomeText, statusByName } from './delivery-words.ts'
@@ -33,11 +32,11 @@ interface Filter {
 export function DeliveriesView({ status, subscription: subscriptionId, hours }: Filter) {
   const { api, router } = useConsole()
   const statusFilter = statusByName(status)
-  const subscriptions = useLoad(() => listDestinations(api), [])
+  const destinations = useDestinations()
   const list = usePages(
     (pageToken) => {
       const statuses = statusFilter === undefined ? [] : [statusFilter]
-      const createdSince = sinceOf(hours)
+      const createdSince = Number(hours) > 0 ? hoursAgo(Number(hours)) : undefined
       return api.leads.listDeliveries({ pageToken, subscriptionId, statuses, createdSince })
     },
     'deliveries',
@@ -45,8 +44,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
   )
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
   const hasPending = list.items.some(({ status }) => !['destination', undefined].includes(waitOf(status)))
-  const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, nameOf(known)]))
-  const off = subscriptions.value?.filter(({ status }) => status === SubscriptionStatus.DISABLED).length ?? 0
+  const off = destinations.all.filter(({ status }) => status === SubscriptionStatus.DISABLED).length
   const chosen: Filter = { status, subscription: subscriptionId, hours }
   const filter = (name: keyof Filter) => ({
     value: chosen[name] ?? '',
@@ -61,8 +59,8 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
   ) : (
     <Empty icon="deliveries" title="No deliveries yet">
       <p>
-        A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send one
-        from <a href={pathOf({ view: 'leads' })}>Leads</a>.
+        <a href={pathOf({ view: 'subscriptions' })}>Destinations</a> get leads automatically. You can also send one from{' '}
+        <a href={pathOf({ view: 'leads' })}>Leads</a>.
       </p>
     </Empty>
   )
@@ -71,25 +69,25 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
     <Page title={areaName('deliveries')} lead="Leads and events on their way to destinations.">
       {off > 0 && (
         <Notice tone="warning">
-          {countOf(off, 'destination is', 'destinations are')} off. New deliveries wait.{' '}
+          {countOf(off, '# destination is off.', '# destinations are off.')} New deliveries wait.{' '}
           <a href={pathOf({ view: 'subscriptions' })}>Show destinations</a>
         </Notice>
       )}
       <div class="bar">
         <SelectField
           label="Status"
-          options={[['', 'All'], ...[...deliveryStatuses.values()].map(({ name, text }) => [name, text] as const)]}
+          options={[['', 'All'], ...Object.entries(deliveryStatuses).map(([name, [text]]) => [name, text] as const)]}
           {...filter('status')}
         />
-        <SelectField label="Destination" options={[['', 'All'], ...destinations]} {...filter('subscription')} />
+        <SelectField label="Destination" options={[['', 'All'], ...destinations.names]} {...filter('subscription')} />
         <SelectField label="Created" options={periods} {...filter('hours')} />
       </div>
-      <PagedList list={list} name="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
+      <PagedList list={list} what="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
         {(delivery) => (
           <DeliveryRow
             key={delivery.deliveryId}
             delivery={delivery}
-            destination={destinations.get(delivery.subscriptionId)}
+            destination={destinations.names.get(delivery.subscriptionId)}
             lead={titleOf(delivery.leadId)}
             onRetried={list.reload}
           />
@@ -97,11 +95,6 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
       </PagedList>
     </Page>
   )
-}
-
-function sinceOf(withinHours: string | undefined) {
-  const hours = Number(withinHours)
-  return hours > 0 ? timestampFromMs(Date.now() - hours * 3_600_000) : undefined
 }
 
 interface DeliveryRowProps {

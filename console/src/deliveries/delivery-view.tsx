@@ -4,17 +4,14 @@ import { backTo, pathOf } from '../router.ts'
 import { nameOf } from '../subscriptions/destinations.ts'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Facts, Page } from '../ui/page.tsx'
-import { Attempts, StatusTag } from './attempts.tsx'
+import { Attempts, latestFirst, StatusTag } from './attempts.tsx'
 
 const pollMs = 3000
 
 export function DeliveryView({ deliveryId }: { deliveryId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(
-    async () => {
-      const { attempts } = await api.leads.listDeliveryAttempts({ deliveryId })
-      return attempts.toSorted((one, other) => other.attemptNumber - one.attemptNumber)
-    },
+    async () => latestFirst((await api.leads.listDeliveryAttempts({ deliveryId })).attempts),
     [deliveryId],
     pollMs,
   )
@@ -27,7 +24,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
   const titleOf = useLeadTitles([leadId])
   return (
     <Page title="Delivery" back={backTo('deliveries')}>
-      <WhenLoaded loaded={loaded} name="delivery">
+      <WhenLoaded loaded={loaded} what="delivery">
         {(attempts) => {
           const [latest] = attempts
           if (!latest) return null

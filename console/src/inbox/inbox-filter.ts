@@ -2,10 +2,10 @@ import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import type { InboxFilter } from '../router.ts'
 
 /** A list of the inbox. All but `closed` have open conversations only. */
-export type Queue = 'unanswered' | 'mine' | 'unassigned' | 'open' | 'closed'
+export type Queue = keyof typeof queues
 
 /** The queues, with their names and with what an empty one says. */
-export const queues: Record<Queue, { name: string; empty: [title: string, text: string] }> = {
+export const queues = {
   unanswered: { name: 'Unanswered', empty: ['Nobody is waiting', 'Every open conversation has an answer.'] },
   mine: {
     name: 'Mine',
@@ -17,10 +17,18 @@ export const queues: Record<Queue, { name: string; empty: [title: string, text: 
     name: 'Closed',
     empty: ['No closed conversations', 'Closed conversations appear here. A new message reopens them.'],
   },
-}
+} as const
 
 export const queueOf = ({ queue }: InboxFilter): Queue =>
   queue && Object.hasOwn(queues, queue) ? (queue as Queue) : 'open'
+
+/** Returns the part of a request that limits it to conversations of the operator, or of nobody. */
+export const assigneeIn = (me: string, isMine: boolean, isNobody: boolean) =>
+  isMine
+    ? { case: 'operatorId' as const, value: me }
+    : isNobody
+      ? { case: 'unassigned' as const, value: true }
+      : { case: undefined }
 
 /** Returns the request that lists the conversations of a filter. `me` is the operator's id. */
 export function listRequest(filter: InboxFilter, me: string) {
@@ -29,12 +37,7 @@ export function listRequest(filter: InboxFilter, me: string) {
     tag: filter.tag,
     status: queue === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
     unanswered: queue === 'unanswered',
-    assignee:
-      queue === 'mine'
-        ? { case: 'operatorId' as const, value: me }
-        : queue === 'unassigned'
-          ? { case: 'unassigned' as const, value: true }
-          : { case: undefined },
+    assignee: assigneeIn(me, queue === 'mine', queue === 'unassigned'),
     countForOperator: me,
   }
 }

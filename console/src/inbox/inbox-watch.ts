@@ -34,14 +34,13 @@ const pauses = { minMs: 500, maxMs: 20_000 }
 export function watchInbox(options: WatchOptions): () => void {
   const { messaging, onFrame, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)
-  const stopped = new AbortController()
+  let isStopped = false
   let failures = 0
   let attempt = new AbortController()
 
   async function follow() {
     attempt = new AbortController()
     const abort = () => attempt.abort()
-    stopped.signal.addEventListener('abort', abort)
     let silence = setTimeout(abort, silenceMs)
     try {
       for await (const { frame } of messaging.watchConversations({}, { signal: attempt.signal })) {
@@ -55,18 +54,17 @@ export function watchInbox(options: WatchOptions): () => void {
       }
     } finally {
       clearTimeout(silence)
-      stopped.signal.removeEventListener('abort', abort)
     }
   }
 
   async function run() {
-    while (!stopped.signal.aborted) {
+    while (!isStopped) {
       onState({ name: 'connecting' })
       const error = await follow().then(
         () => undefined,
         (reason) => ConnectError.from(reason),
       )
-      if (stopped.signal.aborted) return
+      if (isStopped) return
       if (error && final.has(error.code)) return onState({ name: 'rejected' })
       const pauseMs = backoffDelay(failures, pauses, random)
       failures += 1
@@ -83,7 +81,7 @@ export function watchInbox(options: WatchOptions): () => void {
   void run()
   return () => {
     browserEvents?.removeEventListener('online', retryNow)
-    stopped.abort()
+    isStopped = true
     attempt.abort()
     pause.end()
   }

@@ -215,9 +215,8 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
   }
 
   function removed(ids: readonly string[]) {
-    const without = <Value>(all: ReadonlyMap<string, Value>) => new Map([...all].filter(([id]) => !ids.includes(id)))
     recent = recent.filter(({ change }) => !ids.includes(change.conversation.conversationId))
-    conversations.value = without(conversations.value)
+    conversations.value = new Map([...conversations.value].filter(([id]) => !ids.includes(id)))
     search.remove(ids)
     invalidate()
     for (const id of ids) tell(id, (follower) => follower.onRemoved())

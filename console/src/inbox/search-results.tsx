@@ -9,14 +9,18 @@ import { Button, Empty, FailureNotice, Loading, When } from '../ui/page.tsx'
 import { visitorName } from './conversation-record.ts'
 import { StatusTags } from './conversation-row.tsx'
 
-const assignees = { anyone: 'Anyone', me: 'Me', nobody: 'Nobody' } as const
-const ages: [days: number, label: string][] = [
-  [0, 'Any time'],
-  [1, 'Last 24 hours'],
-  [7, 'Last 7 days'],
-  [30, 'Last 30 days'],
-  [365, 'Last year'],
-]
+const assignees = [
+  ['anyone', 'Anyone'],
+  ['me', 'Me'],
+  ['nobody', 'Nobody'],
+] as const
+const ages = [
+  ['0', 'Any time'],
+  ['1', 'Last 24 hours'],
+  ['7', 'Last 7 days'],
+  ['30', 'Last 30 days'],
+  ['365', 'Last year'],
+] as const
 
 export function SearchFilters() {
   const { inbox, router } = useConsole()
@@ -28,13 +32,13 @@ export function SearchFilters() {
         label="Assigned to"
         value={assignee}
         onChange={(value) => router.setFilter({ assignee: value })}
-        options={Object.entries(assignees)}
+        options={assignees}
       />
       <SelectField
         label="Time"
         value={String(days)}
         onChange={(value) => router.setFilter({ days: value })}
-        options={ages.map(([age, label]) => [String(age), label])}
+        options={ages}
       />
     </div>
   )

@@ -1,11 +1,10 @@
-import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import type { InboxFilter } from '../router.ts'
-
-export type Search = ReturnType<typeof createSearch>
+import { hoursAgo } from '../time.ts'
+import { assigneeIn } from './inbox-filter.ts'
 
 /** Time after the last change of the text until the search begins. */
 const pauseMs = 200
@@ -23,7 +22,6 @@ export function createSearch({
   me,
   filter,
   setFilter,
-  now = Date.now,
 }: {
   messaging: Pick<Api['messaging'], 'searchConversations'>
   /** Returns the operator's id, which identifies their assignments. */
@@ -31,7 +29,6 @@ export function createSearch({
   /** The filter of the address. `q` is the searched text, `days` the age of the oldest text. */
   filter: ReadonlySignal<InboxFilter>
   setFilter(change: InboxFilter): void
-  now?: () => number
 }) {
   const query = computed(() => {
     const { q = '', status = 'all', assignee = 'anyone', days = '0' } = filter.value
@@ -62,13 +59,8 @@ export function createSearch({
           {
             query: text.trimStart(),
             status: statuses[status as keyof typeof statuses],
-            assignee:
-              assignee === 'anyone'
-                ? { case: undefined }
-                : assignee === 'me'
-                  ? { case: 'operatorId', value: me() }
-                  : { case: 'unassigned', value: true },
-            from: days > 0 ? timestampFromMs(now() - days * 86_400_000) : undefined,
+            assignee: assigneeIn(me(), assignee === 'me', assignee !== 'anyone'),
+            from: days > 0 ? hoursAgo(24 * days) : undefined,
             pageToken,
           },
           { signal: current },

@@ -48,7 +48,12 @@ export function AppearanceCard(part: InstallationPart) {
           <TextField label="Opening replies" hint={repliesHint} rows={2} {...field('replies')} />
           <TextField
             label="Accent colour"
-            hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}
+            hint={
+              faint &&
+              (faint === 'light'
+                ? 'Hardly visible on the light background. The chat adds a thin line around it.'
+                : 'Hardly visible on the dark background. The chat adds a thin line around it.')
+            }
             class="input mono"
             maxLength={7}
             {...field('accentColor')}
@@ -108,7 +113,7 @@ export function LogoCard({ installation: { publicSiteKey: siteKey, appearance },
   return (
     <Card title="Logo">
       <PictureField
-        name="Logo"
+        label="Logo"
         hint={
           url === undefined || storedPath(url)
             ? 'The chat shows it beside the title, until an operator answers.'

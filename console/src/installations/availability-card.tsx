@@ -45,7 +45,10 @@ export function AvailabilityCard(part: InstallationPart) {
         disabled={busy}
         checked={availability?.requiresOperator ?? false}
         onChange={(on) =>
-          save({ availability: { requiresOperator: on } }, `An operator is ${on ? 'required' : 'not required'}.`)
+          save(
+            { availability: { requiresOperator: on } },
+            on ? 'An operator is required.' : 'An operator is not required.',
+          )
         }
       />
       <FailureNotice failure={failure} />

@@ -1,3 +1,4 @@
+import { inSentence } from '../language.ts'
 import { editList, Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
 import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -12,10 +13,7 @@ interface EditedField {
   maxLength?: number
 }
 
-const forms = {
-  preChat: { title: 'Pre-chat form', capability: 'preChatForm' },
-  offline: { title: 'Offline form', capability: 'offlineForm' },
-} as const
+const titles = { preChat: 'Pre-chat form', offline: 'Offline form' }
 const typeNames = [
   ['text', 'Text'],
   ['email', 'E-mail'],
@@ -46,10 +44,10 @@ export function FormsCard(part: InstallationPart) {
   )
 }
 
-function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof typeof forms }) {
+function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof typeof titles }) {
   const { forms: savedForms, capabilities } = part.installation
   const { update } = useUpdate(part)
-  const { title, capability } = forms[name]
+  const title = titles[name]
   const form = useForm({
     start: (): { fields: EditedField[] } => ({
       fields: (savedForms?.[name]?.fields ?? []).map(({ $typeName: _, ...field }) => keyed(field)),
@@ -66,7 +64,7 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
   return (
     <Form form={form} class="stack form-editor" label={title}>
       <h3>{title}</h3>
-      {!capabilities?.[capability] && <p class="hint">Not shown to visitors: turned off above.</p>}
+      {!capabilities?.[`${name}Form`] && <p class="hint">Not shown to visitors: turned off above.</p>}
       {fields.length === 0 && <p class="hint">No fields yet.</p>}
       <ol class="stack">
         {fields.map((field, index) => (
@@ -85,13 +83,13 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
         {fields.length === 0 && (
           <Button kind="small" onClick={() => edit.add(...usualFields[name].map(keyed))}>
             Use the usual fields
-            <span class="visually-hidden"> in the {title.toLowerCase()}</span>
+            <span class="visually-hidden"> in the {inSentence(title)}</span>
           </Button>
         )}
         <Button kind="small" disabled={fields.length >= maxFields} onClick={() => edit.add(keyed(newField))}>
           <Icon name="plus" />
           Add field
-          <span class="visually-hidden"> to the {title.toLowerCase()}</span>
+          <span class="visually-hidden"> to the {inSentence(title)}</span>
         </Button>
       </div>
     </Form>
@@ -124,7 +122,7 @@ function FieldRow({ field, isFirst, isLast, onChange, onMove, onRemove }: FieldR
   return (
     <li class="form-field">
       <TextField label="Label" maxLength={128} value={label} onChange={(value) => onChange({ label: value })} />
-      <SelectField label="Type" value={type} options={[...typeNames]} onChange={(value) => onChange({ type: value })} />
+      <SelectField label="Type" value={type} options={typeNames} onChange={(value) => onChange({ type: value })} />
       <label class="line check">
         <input
           type="checkbox"
@@ -134,9 +132,19 @@ function FieldRow({ field, isFirst, isLast, onChange, onMove, onRemove }: FieldR
         Required
       </label>
       <div class="form-field-actions">
-        <IconButton icon="up" label={`Move ${label || 'field'} up`} disabled={isFirst} onClick={() => onMove(-1)} />
-        <IconButton icon="down" label={`Move ${label || 'field'} down`} disabled={isLast} onClick={() => onMove(1)} />
-        <IconButton icon="trash" label={`Remove ${label || 'field'}`} onClick={onRemove} />
+        <IconButton
+          icon="up"
+          label={`Move ${label || 'this field'} up`}
+          disabled={isFirst}
+          onClick={() => onMove(-1)}
+        />
+        <IconButton
+          icon="down"
+          label={`Move ${label || 'this field'} down`}
+          disabled={isLast}
+          onClick={() => onMove(1)}
+        />
+        <IconButton icon="trash" label={`Remove ${label || 'this field'}`} onClick={onRemove} />
       </div>
       <details>
         <summary>More</summary>

@@ -104,7 +104,10 @@ function CapabilitiesCard({ title, names, ...part }: InstallationPart & { title:
             disabled={busy}
             checked={part.installation.capabilities?.[name] ?? false}
             onChange={(on) =>
-              save({ capabilities: { [name]: on } }, `${capabilities[name].label} is ${on ? 'on' : 'off'}.`)
+              save(
+                { capabilities: { [name]: on } },
+                on ? `${capabilities[name].label} is on.` : `${capabilities[name].label} is off.`,
+              )
             }
           />
         ))}
@@ -120,7 +123,8 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
   const last = keyIds.length > 1 ? ' The older of the two becomes invalid now.' : ''
   return (
     <SecretsCard
-      name="identity secret"
+      title="Identity secrets"
+      what="identity secret"
       explanation={`A new secret is created and shown once. The current one stays valid until the next rotation, so that your backend can switch.${last}`}
       advice="Keep it on your server, never on a page. It is shown only once."
       rotate={async () => {
@@ -136,7 +140,7 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
         {keyIds.map((kid, index) => (
           <li key={kid}>
             <span class="mono">{kid}</span>
-            <span class="hint">{index === 0 ? 'current' : 'valid until the next rotation'}</span>
+            <span class="hint">{index === 0 ? <>current</> : 'valid until the next rotation'}</span>
           </li>
         ))}
       </ul>
@@ -149,7 +153,7 @@ function DeleteInstallation({ installation }: InstallationPart) {
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
-      kind="website"
+      what="website"
       name={websiteName(installation)}
       explanation="Its visitors’ chats end, and their sessions and conversations are removed. Leads stay."
       onDelete={async () => {

@@ -41,7 +41,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
           </a>
         ))}
       </nav>
-      <WhenLoaded loaded={loaded} name="website">
+      <WhenLoaded loaded={loaded} what="website">
         {({ installation }) =>
           installation ? (
             <WithUnsavedBar key={tab}>

@@ -26,7 +26,7 @@ export function InstallationsView() {
   )
   return (
     <Page title={areaName('installations')} lead="Websites that show the chat." actions={create}>
-      <WhenLoaded loaded={loaded} name="websites">
+      <WhenLoaded loaded={loaded} what="websites">
         {({ installations }) =>
           installations.length === 0 && connections.length < 2 ? (
             <Empty icon="installations" title="No websites yet">
@@ -64,7 +64,7 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
   async function set(enabled: boolean) {
     const next = enabled ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED
     await api.workspaces.setConnectionStatus({ connectionId, status: next })
-    announcer.say(`${name} is ${enabled ? 'enabled' : 'disabled'}.`)
+    announcer.say(enabled ? `${name} is enabled.` : `${name} is disabled.`)
     await onChanged()
   }
   return (
@@ -82,7 +82,7 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
             set={set}
           />
           <DeleteButton
-            kind="connection"
+            what="connection"
             name={name}
             label={`Delete ${name}`}
             explanation="Its websites are deleted, its visitors’ chats end, and their conversations are removed. Leads stay."

@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
-import { Attempts } from '../deliveries/attempts.tsx'
+import { Attempts, latestFirst } from '../deliveries/attempts.tsx'
 import { backTo, conversationPath, pathOf } from '../router.ts'
-import { type Destination, listDestinations, nameOf } from '../subscriptions/destinations.ts'
+import { type Destination, nameOf, useDestinations } from '../subscriptions/destinations.ts'
 import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
@@ -16,15 +16,18 @@ const pollMs = 5000
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
-  const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
-  const subscriptions = useLoad(() => listDestinations(api), [])
+  const attempts = useLoad(
+    async () => latestFirst((await api.leads.listDeliveryAttempts({ leadId })).attempts),
+    [leadId],
+    pollMs,
+  )
+  const destinations = useDestinations()
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
-  const names = new Map(subscriptions.value?.map((known) => [known.subscriptionId, nameOf(known)]))
-  const destinationOf = (id = '') => names.get(id) ?? id
+  const destinationOf = (id = '') => destinations.names.get(id) ?? id
 
   return (
     <Page title={loaded.value ? leadTitle(loaded.value) : 'Lead'} back={backTo('leads')}>
-      <WhenLoaded loaded={loaded} name="lead">
+      <WhenLoaded loaded={loaded} what="lead">
         {({ fields, source, createdAt, conversationId }) => (
           <>
             <Card title="Details">
@@ -55,7 +58,7 @@ export function LeadView({ leadId }: { leadId: string }) {
                   <Attempts attempts={ofDelivery} onRetried={attempts.reload} />
                 </section>
               ))}
-              <SendForm leadId={leadId} subscriptions={subscriptions.value ?? []} onSent={attempts.reload} />
+              <SendForm leadId={leadId} subscriptions={destinations.all} onSent={attempts.reload} />
             </Card>
           </>
         )}

@@ -27,7 +27,7 @@ export function LeadsView() {
   return (
     <Page title={areaName('leads')} lead="Contact details from visitors.">
       <SearchBar label="E-mail address or telephone number" maxLength={254} mayBeEmpty onSearch={setContact} />
-      <PagedList list={list} name="leads" empty={empty}>
+      <PagedList list={list} what="leads" empty={empty}>
         {(lead) => <LeadRow key={lead.leadId} lead={lead} />}
       </PagedList>
     </Page>

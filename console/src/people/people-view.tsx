@@ -103,7 +103,7 @@ function Results({ text, conversations, onChosen }: Found & { onChosen: (person:
   )
 }
 
-export interface Person {
+interface Person {
   name: string
   by: NonNullable<MessageInitShape<typeof VisitorSchema>['by']>
 }
@@ -166,7 +166,7 @@ function PersonCard({ person: { name, by } }: { person: Person }) {
 
 function Held({ held }: { held: Loaded<string[]> }) {
   return (
-    <WhenLoaded loaded={held} name="personal data">
+    <WhenLoaded loaded={held} what="personal data">
       {(lines) => {
         const kinds = lines.map((line) => (JSON.parse(line) as { kind: string }).kind)
         return lines.length === 0 ? (

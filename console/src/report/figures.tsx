@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Report, ReportRow } from '#proto/messaging/v1/messaging_pb.js'
-import { countOf, formatDistance } from '../time.ts'
+import { countOf, formatDistance, locale } from '../time.ts'
 import { Segments, SelectField } from '../ui/form.tsx'
 import { Card, Empty } from '../ui/page.tsx'
 
@@ -10,9 +10,11 @@ const groups = [
   ['tag', 'Tag'],
 ] as const
 type Group = (typeof groups)[number][0]
+const groupings: Record<Group, string> = { day: 'by day', hour: 'by hour', tag: 'by tag' }
 
 const duration = (seconds: number | undefined) => (seconds === undefined ? '–' : formatDistance(seconds * 1000))
-const score = (value: number | undefined) => (value === undefined ? '–' : value.toFixed(1))
+const score = (value: number | undefined) =>
+  value === undefined ? '–' : value.toLocaleString(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
 interface Measure {
   name: string
@@ -27,7 +29,7 @@ const measures = {
   rating: { name: 'Mean rating', of: (row) => row.meanRating, text: score },
 } satisfies Record<string, Measure>
 
-const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', timeZone: 'UTC' })
+const weekday = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', timeZone: 'UTC' })
 const names: Record<Group, (row: ReportRow) => string> = {
   day: ({ name }) => weekday.format(new Date(name)),
   hour: ({ name }) => `${name}:00`,
@@ -57,7 +59,11 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
           value={duration(total.p90AnswerSeconds)}
           more="one in ten took longer"
         />
-        <Figure name="Mean rating" value={score(total.meanRating)} more={`of 5, ${countOf(total.ratings, 'rating')}`} />
+        <Figure
+          name="Mean rating"
+          value={score(total.meanRating)}
+          more={countOf(total.ratings, 'of 5, # rating', 'of 5, # ratings')}
+        />
       </dl>
       <Card title="Chart">
         <div class="bar">
@@ -73,7 +79,7 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
           <p class="hint">None of these conversations has a tag.</p>
         ) : (
           <Chart
-            label={`${name} by ${group}. The table has the figures.`}
+            label={`${name} ${groupings[group]}. The table has the figures.`}
             rows={rows}
             nameOf={names[group]}
             figureOf={of}
@@ -109,7 +115,7 @@ const cellsOf = (row: ReportRow) => [
 ]
 
 function FigureTable({ group, rows }: { group: Group; rows: readonly ReportRow[] }) {
-  const title = `Figures by ${group}`
+  const title = `Figures ${groupings[group]}`
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a narrow screen scrolls the table, also by keyboard.
     <section class="figure-table" aria-label={title} tabIndex={0}>

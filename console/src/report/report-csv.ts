@@ -1,15 +1,14 @@
 import type { Report } from '#proto/messaging/v1/messaging_pb.js'
 
-const columns = [
-  'group',
+const figures = [
   'name',
   'conversations',
   'answered',
-  'median_answer_seconds',
-  'p90_answer_seconds',
+  'medianAnswerSeconds',
+  'p90AnswerSeconds',
   'ratings',
-  'mean_rating',
-]
+  'meanRating',
+] as const
 
 /** Beginnings of texts that spreadsheets read as a formula, also as full-width characters. */
 const formula = /^[=+\-@\t\r＝＋－＠]/
@@ -24,17 +23,9 @@ export function csvField(value: string | number | undefined): string {
 /** Returns a report as CSV: the total, then the days, hours and tags. */
 export function toCsv({ total, byDay, byHour, byTag }: Report): string {
   const groups = { total: total ? [total] : [], day: byDay, hour: byHour, tag: byTag }
+  const columns = ['group', ...figures.map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))]
   const lines = Object.entries(groups).flatMap(([group, rows]) =>
-    rows.map((row) => [
-      group,
-      row.name,
-      row.conversations,
-      row.answered,
-      row.medianAnswerSeconds,
-      row.p90AnswerSeconds,
-      row.ratings,
-      row.meanRating,
-    ]),
+    rows.map((row) => [group, ...figures.map((name) => row[name])]),
   )
   return [columns, ...lines].map((fields) => `${fields.map(csvField).join(',')}\r\n`).join('')
 }

@@ -36,7 +36,9 @@ export function ReportView() {
       if (frame.case === 'progress') setRead(frame.value.conversations)
       else report = frame.value
     }
-    announcer.say(`${countOf(report?.total?.conversations ?? 0, 'conversation')} in the report.`)
+    announcer.say(
+      countOf(report?.total?.conversations ?? 0, '# conversation in the report.', '# conversations in the report.'),
+    )
     return report
   }, [days, firstDay])
   useEffect(() => () => current.current.abort(), [])
@@ -69,7 +71,7 @@ export function ReportView() {
       {loading && (
         <>
           <Loading label="Loading the report" />
-          {read > 0 && <p class="hint">{countOf(read, 'conversation')} read</p>}
+          {read > 0 && <p class="hint">{countOf(read, '# conversation read', '# conversations read')}</p>}
         </>
       )}
       {report && <Figures report={report} />}

@@ -1,6 +1,8 @@
 import { type Subscription, SubscriptionPurpose, type SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { allPages } from '../../../contract/all-pages.ts'
 import type { Api } from '../api.ts'
+import { useConsole } from '../console-context.ts'
+import { useLoad } from '../ui/load.tsx'
 
 export interface Destination {
   subscriptionId: string
@@ -30,13 +32,19 @@ export async function listSubscriptions(api: Api) {
   }
 }
 
-/** Returns the lead subscriptions and event hooks of the workspace. Both have deliveries. */
-export async function listDestinations(api: Api): Promise<Destination[]> {
+async function listDestinations(api: Api): Promise<Destination[]> {
   const { subscriptions, hooks } = await listSubscriptions(api)
   return [
     ...subscriptions.map((each) => ({ ...each, isHook: false })),
     ...hooks.map(({ hookId, ...each }) => ({ ...each, subscriptionId: hookId, isHook: true })),
   ]
+}
+
+/** Loads the lead subscriptions and event hooks of the workspace, which both have deliveries. */
+export function useDestinations() {
+  const { api } = useConsole()
+  const { value: all = [] } = useLoad(() => listDestinations(api), [])
+  return { all, names: new Map(all.map((each) => [each.subscriptionId, nameOf(each)])) }
 }
 
 /** Returns the name of a destination. If it has none, returns its masked URL. */

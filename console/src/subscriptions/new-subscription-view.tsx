@@ -11,7 +11,6 @@ import { SubscriptionForm, type SubscriptionInput } from './subscription-form.ts
 export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
   const { api, router } = useConsole()
   const [created, setCreated] = useState<{ subscriptionId: string; secret: string }>()
-  const name = isHook ? 'event hook' : 'destination'
   // Without the scope to read installations, the form begins without fields.
   const loaded = useLoad(async () => {
     const found = isHook ? undefined : await api.workspaces.listInstallations({}).catch(() => undefined)
@@ -32,8 +31,8 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
   }
 
   return (
-    <Page title={`New ${name}`} back={backTo('subscriptions')}>
-      <WhenLoaded loaded={loaded} name="form fields">
+    <Page title={isHook ? 'New event hook' : 'New destination'} back={backTo('subscriptions')}>
+      <WhenLoaded loaded={loaded} what="form fields">
         {(fields) => (
           <SubscriptionForm
             isHook={isHook}
@@ -46,7 +45,7 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
               maxPerSecond: '',
               disableAfterNotFound: '5',
             }}
-            action={`Create ${name}`}
+            action={isHook ? 'Create event hook' : 'Create destination'}
             submit={submit}
           >
             <a class="button ghost" href={pathOf({ view: 'subscriptions' })}>

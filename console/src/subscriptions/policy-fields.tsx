@@ -1,7 +1,8 @@
+import type { Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
-import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
 import { websiteName } from '../installations/installation-words.ts'
+import { translate } from '../language.ts'
 import { SelectField, Toggle } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 
@@ -24,8 +25,6 @@ const sources: [string, string][] = [
   ['pre-chat-form,offline-form', 'both forms'],
   ['services', 'other services'],
 ]
-
-type Installation = Awaited<ReturnType<Api['workspaces']['listInstallations']>>['installations'][number]
 
 /** Loads the installations of the workspace, whose forms have the fields of leads. */
 export function useInstallations(): Installation[] {
@@ -65,7 +64,7 @@ export function PolicyFields({ policy, isHook, installations, onChange }: Policy
         <Toggle
           key={type}
           label={type}
-          hint={`Sent when: ${eventList[type]}.`}
+          hint={`Sent when: ${translate(eventList[type]!)}.`}
           checked={policy.types.includes(type)}
           onChange={(isChosen) => toggle(type, isChosen)}
         />

@@ -1,11 +1,13 @@
-import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
+import { hoursAgo } from '../time.ts'
 import { SelectField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, When } from '../ui/page.tsx'
 import type { SubscriptionPart } from './destinations.ts'
+import { heldNumber } from './subscription-words.ts'
 
 const periods = [
   ['1', 'last hour'],
@@ -14,24 +16,21 @@ const periods = [
   ['720', 'last 30 days'],
 ] as const
 
-/** The core counts up to this number. */
-const countedMax = 10_000
-
 /** Counts the failed deliveries of a period, and sends them again after a confirmation. */
 export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, recovery, status } = subscription
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const [hours, setHours] = useState('24')
-  const [counted, setCounted] = useState<{ count: number; since: ReturnType<typeof timestampFromMs> }>()
+  const [counted, setCounted] = useState<{ count: number; since: Timestamp }>()
 
   const count = () =>
     run(async () => {
-      const since = timestampFromMs(Date.now() - Number(hours) * 3_600_000)
+      const since = hoursAgo(Number(hours))
       const found = await api.leads.recoverDeliveries({ subscriptionId, since, preview: true })
       setCounted({ count: found.count, since })
     })
-  const recover = (since: ReturnType<typeof timestampFromMs>) =>
+  const recover = (since: Timestamp) =>
     run(async () => {
       await api.leads.recoverDeliveries({ subscriptionId, since })
       setCounted(undefined)
@@ -45,7 +44,7 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
       {recovery && (
         <p class="hint">
           Last recovery: <When at={recovery.requestedAt} full />, {recovery.recovered} scheduled,{' '}
-          {recovery.finishedAt ? 'finished' : 'running'}.
+          {recovery.finishedAt ? <>finished</> : <>running</>}.
         </p>
       )}
       <div class="bar">
@@ -71,7 +70,7 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
               )
             }
           >
-            {counted.count >= countedMax ? `${countedMax} or more` : counted.count} deliveries can be sent again.
+            {heldNumber(counted.count)} deliveries can be sent again.
             {status !== SubscriptionStatus.ENABLED && ' Enable the destination first.'}
           </Notice>
         )}

@@ -45,8 +45,15 @@ interface SubscriptionFormProps {
   children?: ComponentChildren
 }
 
-export function SubscriptionForm({ initial, present, sentNames = {}, isHook, ...props }: SubscriptionFormProps) {
-  const { action, submit, children } = props
+export function SubscriptionForm({
+  initial,
+  present,
+  sentNames = {},
+  isHook,
+  action,
+  submit,
+  children,
+}: SubscriptionFormProps) {
   const isNew = present === undefined
   const installations = useInstallations()
   const form = useForm({

@@ -31,7 +31,7 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
         </a>
       }
     >
-      <WhenLoaded loaded={loaded} name="destination">
+      <WhenLoaded loaded={loaded} what="destination">
         {({ subscription, audit }) => {
           if (!subscription) return null
           const part = { subscription, onChanged: loaded.reload }
@@ -113,7 +113,7 @@ function DeleteSubscription({ subscription: { subscriptionId, name, destinationU
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
-      kind="destination"
+      what="destination"
       name={name || (URL.parse(destinationUrl)?.host ?? destinationUrl)}
       explanation="Nothing more is sent to this destination, and its deliveries are removed. Leads stay."
       onDelete={async () => {
@@ -189,7 +189,8 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
   }
   return (
     <SecretsCard
-      name="signing secret"
+      title="Signing secrets"
+      what="signing secret"
       explanation="A new secret is created and shown once. Until the previous secret expires, webhook-signature has the signatures of both. X-Service-Webhook-Signature uses the previous secret until you activate the new one."
       advice="Store it at the receiver now: it is shown only once."
       rotate={async () => {
@@ -198,9 +199,7 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
         return { label: 'Secret', secret }
       }}
       onRotated={onChanged}
-      fields={
-        <SelectField label="Previous secret expires" value={overlap} options={[...overlaps]} onChange={setOverlap} />
-      }
+      fields={<SelectField label="Previous secret expires" value={overlap} options={overlaps} onChange={setOverlap} />}
     >
       <ul class="stack plain-list">
         {secrets.map(({ secretId, masked, createdAt, expiresAt }) => (

@@ -9,7 +9,7 @@ const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.GONE]: 'The destination is gone (410, or repeated 404). Check its URL, then enable it again.',
 }
 
-/** The service counts held deliveries up to this number. */
+/** The service counts deliveries up to this number. */
 const heldCountMax = 10_000
 export const heldNumber = (held: number) => (held < heldCountMax ? String(held) : `${heldCountMax} or more`)
 

@@ -30,7 +30,7 @@ export function SubscriptionsView() {
       lead="Where leads and events are sent, and what each one receives."
       actions={create}
     >
-      <WhenLoaded loaded={list} name="destinations">
+      <WhenLoaded loaded={list} what="destinations">
         {({ subscriptions, hooks }) =>
           subscriptions.length + hooks.length > 0 ? (
             <>

@@ -14,7 +14,7 @@ import { countOf } from '../time.ts'
 import { ReasonField, TextField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, Page } from '../ui/page.tsx'
-import { articleText, countOfKind, kinds, kindText, toEntry } from './suppression-words.ts'
+import { countOfKind, kinds, kindText, toEntry, wrongKinds } from './suppression-words.ts'
 
 const maxFileBytes = 20 * 1024 * 1024
 
@@ -105,16 +105,16 @@ export function SuppressionImportView() {
           {busy && <ImportProgress done={progress.done} total={total} />}
           {failure && (
             <Notice tone="warning">
-              Stopped after {countOf(progress.done, 'entry', 'entries')}. Continue when the problem is solved; nothing
-              is added twice.
+              Stopped after {countOf(progress.done, '# entry', '# entries')}. Continue when the problem is solved;
+              nothing is added twice.
             </Notice>
           )}
           <FailureNotice failure={failure} />
           {isDone ? (
             <>
               <Notice tone="success">
-                {countOf(progress.added, 'entry', 'entries')} added.{' '}
-                {countOf(progress.existing, 'entry was', 'entries were')} on the list already.
+                {countOf(progress.added, '# entry added.', '# entries added.')}{' '}
+                {countOf(progress.existing, '# entry was on the list already.', '# entries were on the list already.')}
               </Notice>
               <div class="line">
                 <a class="button primary" href={pathOf({ view: 'suppressions' })}>
@@ -129,7 +129,7 @@ export function SuppressionImportView() {
                 kind="primary"
                 disabled={busy || total === 0}
                 onClick={start}
-                text={isBegun ? 'Continue' : `Import ${countOf(total, 'entry', 'entries')}`}
+                text={isBegun ? 'Continue' : countOf(total, 'Import # entry', 'Import # entries')}
               />
               {isBegun && !busy && <Button onClick={reset}>Start over</Button>}
             </div>
@@ -145,7 +145,7 @@ function ImportProgress({ done, total }: { done: number; total: number }) {
     <div class="stack">
       <progress class="progress" max={total} value={done} aria-label="Import" />
       <span class="hint" key={done}>
-        {countOf(done, 'entry', 'entries')} of {countOf(total, 'entry', 'entries')}
+        {countOf(done, '# entry', '# entries')} of {countOf(total, '# entry', '# entries')}
       </span>
     </div>
   )
@@ -170,18 +170,20 @@ function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored },
     <>
       <p aria-live="polite">
         {found.length === 0 ? 'No entries found.' : `${found.join(', ')} found.`}
-        {repeated > 0 && ` ${countOf(repeated, 'repetition', 'repetitions')} left out.`}
+        {repeated > 0 && ` ${countOf(repeated, '# repetition left out.', '# repetitions left out.')}`}
       </p>
       {entries.length > 0 && (
         <Lines
           rows={entries.map(({ line, kind, value }) => ({ line, text: value, mark: kindText(kind) }))}
-          more={(count) => `and ${countOf(count, 'more entry', 'more entries')}`}
+          more={(count) => countOf(count, 'and # more entry', 'and # more entries')}
         />
       )}
       {ignored.length > 0 && (
         <Notice tone={hasHeader ? 'info' : 'warning'}>
           Not read: {ignored.slice(0, maxShown).join(', ')}
-          {ignored.length > maxShown && ` and ${countOf(ignored.length - maxShown, 'more column', 'more columns')}`}.{' '}
+          {ignored.length > maxShown &&
+            ` ${countOf(ignored.length - maxShown, 'and # more column', 'and # more columns')}`}
+          .{' '}
           {!hasHeader &&
             'Name the columns in the first line to read more than the first, for example email,phone,subject.'}
         </Notice>
@@ -190,12 +192,20 @@ function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored },
         <>
           <Notice tone="warning">
             {hasHeader
-              ? `${countOf(leftOut.length, 'entry does', 'entries do')} not fit the column and will not be imported.`
-              : `${countOf(leftOut.length, 'line is', 'lines are')} neither an e-mail address, a phone number nor a visitor id, and will not be imported.`}
+              ? countOf(
+                  leftOut.length,
+                  '# entry does not fit the column and will not be imported.',
+                  '# entries do not fit the column and will not be imported.',
+                )
+              : countOf(
+                  leftOut.length,
+                  '# line is neither an e-mail address, a phone number nor a visitor id, and will not be imported.',
+                  '# lines are neither an e-mail address, a phone number nor a visitor id, and will not be imported.',
+                )}
           </Notice>
           <Lines
-            rows={leftOut.map(({ kind, ...row }) => ({ ...row, mark: kind && `not ${articleText(kind)}` }))}
-            more={(count) => `and ${countOf(count, 'more line', 'more lines')}`}
+            rows={leftOut.map(({ kind, ...row }) => ({ ...row, mark: kind && wrongKinds[kind] }))}
+            more={(count) => countOf(count, 'and # more line', 'and # more lines')}
           />
         </>
       )}

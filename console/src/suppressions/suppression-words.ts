@@ -10,14 +10,17 @@ export const kinds: readonly (readonly [EntryKind, string])[] = [
 ]
 
 const plurals: Record<EntryKind, [one: string, many: string]> = {
-  email: ['e-mail address', 'e-mail addresses'],
-  phone: ['phone number', 'phone numbers'],
-  subject: ['visitor id', 'visitor ids'],
+  email: ['# e-mail address', '# e-mail addresses'],
+  phone: ['# phone number', '# phone numbers'],
+  subject: ['# visitor id', '# visitor ids'],
 }
 
 export const countOfKind = (count: number, kind: EntryKind) => countOf(count, ...plurals[kind])
-/** Returns for example `an e-mail address`. */
-export const articleText = (kind: EntryKind) => `${kind === 'email' ? 'an' : 'a'} ${plurals[kind][0]}`
+export const wrongKinds: Record<EntryKind, string> = {
+  email: 'not an e-mail address',
+  phone: 'not a phone number',
+  subject: 'not a visitor id',
+}
 export const kindText = (kind: string) => kinds.find(([known]) => known === kind)?.[1] ?? kind
 
 export function toEntry(kind: EntryKind, value: string): MessageInitShape<typeof SuppressionEntrySchema> {

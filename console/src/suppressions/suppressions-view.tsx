@@ -33,7 +33,7 @@ export function SuppressionsView() {
       <LookUp changes={changes} onChanged={changed} />
       <PagedList
         list={list}
-        name="entries"
+        what="entries"
         empty={
           <Empty icon="suppressions" title="Nobody is on the list">
             <p>Add people who asked not to be contacted, or import a list from another system.</p>

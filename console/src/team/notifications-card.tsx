@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import type { GetOwnNotificationsResponse as Own } from '#proto/operator/v1/operator_pb.js'
 import { useConsole } from '../console-context.ts'
 import { Form, numberProblem, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
@@ -10,15 +11,12 @@ const details = [
   ['text', 'The name and the last message'],
 ] as const
 
-type OwnApi = ReturnType<typeof useConsole>['api']['operators']
-type Own = Awaited<ReturnType<OwnApi['getOwnNotifications']>>
-
 /** What the operator is told by push and mail while not looking at the console. */
 export function NotificationsCard() {
   const { api } = useConsole()
   const loaded = useLoad(() => api.operators.getOwnNotifications({}), [])
   return (
-    <WhenLoaded loaded={loaded} name="your notifications">
+    <WhenLoaded loaded={loaded} what="your notifications">
       {(own) => (
         <Card title="Notifications">
           <ThisBrowser own={own} onChange={loaded.reload} />
@@ -69,7 +67,9 @@ function Choices({ own: { notifications, mail } }: { own: Own }) {
   const { newConversation = false, answerInMine = false, detail = 'nothing' } = notifications ?? {}
   const form = useForm({
     start: {
-      ...{ newConversation, answerInMine, detail },
+      newConversation,
+      answerInMine,
+      detail,
       waitingMinutes: String(notifications?.waitingMinutes ?? 0),
       mailMinutes: String(notifications?.mailMinutes ?? 0),
     },

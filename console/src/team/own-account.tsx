@@ -12,7 +12,7 @@ export function OwnAccount({ onChange }: { onChange: () => void }) {
   const { api } = useConsole()
   const loaded = useLoad(() => api.operators.getOwnAccount({}), [])
   return (
-    <WhenLoaded loaded={loaded} name="your account">
+    <WhenLoaded loaded={loaded} what="your account">
       {({ operator, passkeys }) => (
         <>
           <NameAndMail

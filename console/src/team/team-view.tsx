@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { type Invitation, type Operator, OperatorRole, type Session } from '#proto/operator/v1/operator_pb.js'
 import { initialsOf } from '../../../browser/chat/initials.ts'
 import { useConsole } from '../console-context.ts'
+import { chooseLanguage, inSentence, language, languages } from '../language.ts'
 import { assignsAnswered, opensNext } from '../storages.ts'
 import { Picture } from '../ui/avatar.tsx'
 import { ActionButton, CopyField, DialogButton } from '../ui/dialog.tsx'
@@ -50,16 +51,16 @@ export function TeamView() {
           You are signed in without an account. Invite yourself, and open the link, to have a passkey.
         </Notice>
       )}
-      <Answering />
+      <ThisBrowser />
       <Sessions sessions={sessions} />
     </Page>
   )
 }
 
-/** What happens after the operator's answers. Each browser has its own choice. */
-function Answering() {
+/** Choices that each browser has for itself. */
+function ThisBrowser() {
   return (
-    <Card title="Answering in this browser">
+    <Card title="This browser">
       <Toggle
         label="An answer assigns the conversation to me"
         hint="If nobody has it yet."
@@ -72,6 +73,7 @@ function Answering() {
         checked={opensNext.value}
         onChange={(on) => (opensNext.value = on)}
       />
+      <SelectField label="Language" value={language} options={Object.entries(languages)} onChange={chooseLanguage} />
     </Card>
   )
 }
@@ -89,13 +91,13 @@ function Members({ members, mayManage, onChange }: MembersProps) {
   const setRole = ({ operatorId, name }: Operator, role: OperatorRole) =>
     run(async () => {
       await api.operators.setOperatorRole({ operatorId, role }).finally(onChange)
-      announcer.say(`${name} is now ${roleNames[role].toLowerCase()}.`)
+      announcer.say(`${name} is now ${inSentence(roleNames[role])}.`)
     })
   const createLink = ({ operatorId, name }: Operator) =>
     run(async () => setLink({ name, secret: (await api.operators.inviteOperator({ operatorId })).secret }))
   return (
     <Card title="Members">
-      <LoadedList loaded={members} name="members" empty="Nobody has an account yet." kind="table team">
+      <LoadedList loaded={members} what="members" empty="Nobody has an account yet." kind="table team">
         {(member) => (
           <li key={member.operatorId} class="table-row">
             <span class="avatar" aria-hidden="true">
@@ -210,7 +212,7 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
   if (invitations.value?.length === 0) return null
   return (
     <Card title="Open invitations">
-      <LoadedList loaded={invitations} name="invitations">
+      <LoadedList loaded={invitations} what="invitations">
         {({ invitationId, mail, role, operatorId, expiresAt }) => (
           <li key={invitationId} class="table-row">
             <RowText title={mail || 'Link to copy'}>
@@ -239,7 +241,7 @@ function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
   }
   return (
     <Card title="Sessions">
-      <LoadedList loaded={sessions} name="sessions">
+      <LoadedList loaded={sessions} what="sessions">
         {(each) => (
           <li key={each.consoleSessionId} class="table-row">
             <RowText title={each.current ? `${each.name} (this browser)` : each.name}>

@@ -5,7 +5,7 @@ import { Icon } from './page.tsx'
 
 /** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */
 export function Avatar({ name, id, presence }: { name: string; id: string; presence?: Presence }) {
-  const mark = presence && presenceMarks[presence]
+  const mark = presence && { [Presence.HERE as number]: 'here', [Presence.AWAY]: 'away' }[presence]
   return (
     <span class="avatar" style={{ '--hue': `${hash(id) % 360}` }} aria-hidden="true">
       {initialsOf(name)}
@@ -28,8 +28,6 @@ export function Picture({ url }: { url: string | undefined }) {
   if (path === undefined) return null
   return <img key={path} src={path} alt="" onError={({ currentTarget }) => (currentTarget.hidden = true)} />
 }
-
-const presenceMarks: Partial<Record<Presence, string>> = { [Presence.HERE]: 'here', [Presence.AWAY]: 'away' }
 
 /** Words for the presence of a visitor. Empty while it is unknown. */
 export const presenceWords = {

@@ -149,8 +149,8 @@ export function ActionButton({ kind = 'small', act, done, ...button }: ActionBut
 }
 
 interface DeleteButtonProps {
-  /** Kind of the thing, for example `installation`. */
-  kind: string
+  /** Kind of the thing, for example `website`. */
+  what: string
   /** Text that the operator must type. */
   name: string
   explanation: string
@@ -159,13 +159,13 @@ interface DeleteButtonProps {
 }
 
 /** Button that deletes something for good, after the operator has typed its name. */
-export function DeleteButton({ kind, name, explanation, label, onDelete }: DeleteButtonProps) {
+export function DeleteButton({ what, name, explanation, label, onDelete }: DeleteButtonProps) {
   return (
     <DialogButton
       button="Delete"
       label={label}
-      title={`Delete ${kind}?`}
-      action={`Delete ${kind}`}
+      title={`Delete ${what}?`}
+      action={`Delete ${what}`}
       danger
       start={{ typed: '' }}
       isReady={({ typed }) => typed.trim() === name}
@@ -183,14 +183,14 @@ export function DeleteButton({ kind, name, explanation, label, onDelete }: Delet
 
 export function DeleteCard(props: Omit<DeleteButtonProps, 'label'>) {
   return (
-    <Card title={`Delete this ${props.kind}`} actions={<DeleteButton {...props} />}>
+    <Card title={`Delete this ${props.what}`} actions={<DeleteButton {...props} />}>
       <p>{props.explanation}</p>
     </Card>
   )
 }
 
 export function EnabledTag({ enabled }: { enabled: boolean }) {
-  return enabled ? <span class="tag ok">Enabled</span> : <span class="tag bad">Disabled</span>
+  return <span class={enabled ? 'tag ok' : 'tag bad'}>{enabled ? 'Enabled' : 'Disabled'}</span>
 }
 
 interface EnableButtonProps {
@@ -288,8 +288,9 @@ export function CopyButton({ text }: { text: string }) {
 }
 
 interface SecretsCardProps {
+  title: string
   /** Name of the secret, for example `identity secret`. */
-  name: string
+  what: string
   /** Explains the effects of a rotation. */
   explanation: string
   advice: string
@@ -302,15 +303,24 @@ interface SecretsCardProps {
 }
 
 /** Card that shows secrets and rotates them. A new secret is shown only once. */
-export function SecretsCard({ name, explanation, advice, rotate, onRotated, children, fields }: SecretsCardProps) {
+export function SecretsCard({
+  title,
+  what,
+  explanation,
+  advice,
+  rotate,
+  onRotated,
+  children,
+  fields,
+}: SecretsCardProps) {
   const [created, setCreated] = useState<NewSecret>()
   return (
     <Card
-      title={`${name.charAt(0).toUpperCase()}${name.slice(1)}s`}
+      title={title}
       actions={
         <DialogButton
           button="Rotate"
-          title={`Rotate the ${name}?`}
+          title={`Rotate the ${what}?`}
           action="Create new secret"
           onConfirm={async () => setCreated(await rotate())}
         >
@@ -323,7 +333,7 @@ export function SecretsCard({ name, explanation, advice, rotate, onRotated, chil
       {created && (
         <CopyOnce
           {...created}
-          title={`New ${name}`}
+          title={`New ${what}`}
           advice={advice}
           onClose={() => {
             setCreated(undefined)

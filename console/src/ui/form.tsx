@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useOneLine } from '../../../contract/line-ends.ts'
+import { formatNumber } from '../time.ts'
 import { useAction } from './load.tsx'
 import { Button, FailureNotice, IconButton } from './page.tsx'
 
@@ -39,7 +40,7 @@ interface FieldAttributes {
   'aria-invalid': boolean
 }
 
-export function Field({
+function Field({
   label,
   hint,
   error,
@@ -183,7 +184,7 @@ export const ReasonField = (field: Pick<TextFieldProps, 'value' | 'onChange' | '
 export const numberProblem = (text: string, from: number, to: number, unit = '') =>
   /^\d+$/.test(text.trim()) && Number(text) >= from && Number(text) <= to
     ? undefined
-    : `Enter ${from} to ${to.toLocaleString('en')}${unit}.`
+    : `Enter ${from} to ${formatNumber(to)}${unit}.`
 
 interface SelectFieldProps {
   label: string

@@ -4,10 +4,13 @@ import { useShortcuts } from '../console-context.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { Button, FailureNotice, Loading } from './page.tsx'
 
-export interface Loaded<T> {
-  value: T | undefined
+interface LoadState<T> {
+  value?: T
   loading: boolean
-  failure: Failure | undefined
+  failure?: Failure
+}
+
+export interface Loaded<T> extends LoadState<T> {
   reload(): Promise<void>
   set(value: T): void
 }
@@ -18,7 +21,7 @@ export interface Loaded<T> {
  * at this interval while the page is visible.
  */
 export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], everyMs?: number): Loaded<T> {
-  const [state, setState] = useState<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true })
+  const [state, setState] = useState<LoadState<T>>({ loading: true })
   /** Number of the latest request, and of the latest one whose response is shown. */
   const numbers = useRef({ asked: 0, shown: 0 }).current
   const current = useRef(load)
@@ -51,9 +54,7 @@ export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], ever
   usePolling(reload, everyMs)
 
   return {
-    value: state.value,
-    loading: state.loading,
-    failure: state.failure,
+    ...state,
     reload,
     set(value) {
       dropRunning()
@@ -136,7 +137,7 @@ export function LoadedList<T>({
   ...loading
 }: {
   loaded: Loaded<T[]>
-  name: string
+  what: string
   empty?: string
   kind?: string
   children: (item: T) => ComponentChildren
@@ -155,7 +156,7 @@ const pollMs = 20_000
 interface PagedListProps<T> {
   list: Omit<ReturnType<typeof usePages>, 'items'> & { items: T[] }
   /** Plural name of the listed items. */
-  name: string
+  what: string
   /** Content to show if the list has no items. */
   empty: ComponentChildren
   children: (item: T) => ComponentChildren
@@ -163,19 +164,19 @@ interface PagedListProps<T> {
 }
 
 /** Shows the rows of a paginated list, which it reloads, with a button that loads the next page. */
-export function PagedList<T>({ list, name, empty, children, everyMs = pollMs }: PagedListProps<T>) {
+export function PagedList<T>({ list, what, empty, children, everyMs = pollMs }: PagedListProps<T>) {
   const { items, first, loading, failure, hasMore } = list
   useRowKeys('.table .table-row')
   usePolling(list.reload, everyMs)
   return (
     <>
       <FailureNotice failure={failure} retry={list.reload} />
-      {first && <Loading label={`Loading ${name}`} />}
+      {first && <Loading label={`Loading ${what}`} />}
       {!first && !failure && items.length === 0 && empty}
       {items.length > 0 && <ul class="table">{items.map(children)}</ul>}
       {hasMore && (
         <Button kind="ghost more" disabled={loading} onClick={list.more}>
-          Load earlier {name}
+          {`Load earlier ${what}`}
         </Button>
       )}
     </>
@@ -208,17 +209,17 @@ export function useAction() {
 
 export function WhenLoaded<T>({
   loaded: { value, loading, failure, reload },
-  name,
+  what,
   children,
 }: {
   loaded: Pick<Loaded<T | undefined>, 'value' | 'loading' | 'failure' | 'reload'>
-  name: string
+  what: string
   children: (value: T) => ComponentChildren
 }) {
   return (
     <>
       <FailureNotice failure={failure} retry={reload} />
-      {value === undefined && loading && <Loading label={`Loading ${name}`} />}
+      {value === undefined && loading && <Loading label={`Loading ${what}`} />}
       {value !== undefined && children(value)}
     </>
   )

@@ -14,7 +14,7 @@ interface PictureUpload {
 }
 
 interface PictureFieldProps {
-  name: string
+  label: string
   hint: ComponentChildren
   shape: PictureShape
   /** Shown without a picture. */
@@ -25,7 +25,7 @@ interface PictureFieldProps {
 }
 
 /** Shows a picture, with buttons that replace and remove it. Changes are saved at once. */
-export function PictureField({ name, hint, shape, initials, url, onSave }: PictureFieldProps) {
+export function PictureField({ label, hint, shape, initials, url, onSave }: PictureFieldProps) {
   const { announcer } = useConsole()
   const { busy, failure, run, clear } = useAction()
   const [problem, setProblem] = useState('')
@@ -35,7 +35,7 @@ export function PictureField({ name, hint, shape, initials, url, onSave }: Pictu
   const error = problem || (failure && failureText(failure))
 
   const save = async (image: Uint8Array, done: string) => {
-    if (await run(() => onSave({ image, gatewayOrigin: location.origin }))) announcer.say(`${name} ${done}.`)
+    if (await run(() => onSave({ image, gatewayOrigin: location.origin }))) announcer.say(done)
   }
 
   async function upload() {
@@ -46,19 +46,19 @@ export function PictureField({ name, hint, shape, initials, url, onSave }: Pictu
     // The same file can be chosen again.
     file.current!.value = ''
     setProblem(image ? '' : 'This file is no picture that the browser can read. Choose a PNG, JPEG or WebP file.')
-    if (image) await save(image, 'saved')
+    if (image) await save(image, `${label} saved.`)
   }
 
   async function remove() {
     setProblem('')
     // The button that has the focus disappears.
     choose.current!.focus()
-    await save(new Uint8Array(), 'removed')
+    await save(new Uint8Array(), `${label} removed.`)
   }
 
   return (
     <fieldset class="field">
-      <legend class="visually-hidden">{name}</legend>
+      <legend class="visually-hidden">{label}</legend>
       <div class="picture-field">
         <span class="avatar" aria-hidden="true">
           {initials}

@@ -43,7 +43,7 @@ export function SavedRepliesView() {
           <TextField label="Text" rows={3} maxLength={4000} {...form.field('body')} />
         </Form>
       </Card>
-      <LoadedList loaded={loaded} name="saved replies">
+      <LoadedList loaded={loaded} what="saved replies">
         {(reply) => (
           <li key={reply.shortcut} class="saved-reply">
             <strong>/{reply.shortcut}</strong>

@@ -1,6 +1,8 @@
 import type { Retention, RetentionPeriod, Workspace } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
+import { inSentence } from '../language.ts'
 import { areaName, pathOf } from '../router.ts'
+import { countOf } from '../time.ts'
 import { DeleteCard } from '../ui/dialog.tsx'
 import { Form, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
@@ -37,10 +39,8 @@ function inputOf(period: RetentionPeriod | undefined): PeriodInput {
 
 function defaultText(period: RetentionPeriod | undefined): string {
   if (!period?.isDefault) return 'Default of the service'
-  return `Default (${period.period.case === 'days' ? daysText(period.period.value) : 'no limit'})`
+  return `Default (${period.period.case === 'days' ? countOf(period.period.value, '# day', '# days') : 'no limit'})`
 }
-
-const daysText = (days: number) => (days === 1 ? '1 day' : `${days} days`)
 
 export function WorkspaceView() {
   const { api, holder } = useConsole()
@@ -55,12 +55,12 @@ export function WorkspaceView() {
         </a>
       }
     >
-      <WhenLoaded loaded={loaded} name="workspace">
+      <WhenLoaded loaded={loaded} what="workspace">
         {(workspace) => (
           <>
             <RetentionCard workspace={workspace} onChanged={loaded.set} />
             <DeleteCard
-              kind="workspace"
+              what="workspace"
               name={workspace.name}
               explanation="All connections, websites, conversations, leads and destinations of the workspace are removed, and open chats end."
               onDelete={async () => {
@@ -125,7 +125,7 @@ function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
             />
             {form.draft[kind].choice === 'days' && (
               <TextField
-                label={`Days (${label.toLowerCase()})`}
+                label={`Days (${inSentence(label)})`}
                 type="number"
                 min={1}
                 max={maxDays}

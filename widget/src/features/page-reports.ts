@@ -42,10 +42,8 @@ export function createPageReports({ api, grants, pageContext, platform }: Featur
   }
 }
 
-/** Returns a key that is equal for equal pages. The key ignores the window size. */
-function keyOf(page: PageContext | undefined): string {
-  return page ? JSON.stringify([page.url, page.title]) : ''
-}
+/** Returns a key that is equal for equal pages, whatever the size of the window. */
+const keyOf = ({ url, title }: PageContext) => JSON.stringify([url, title])
 
 /**
  * Maximum length of a title in UTF-16 code units. The service accepts 256 code points, each of

@@ -19,8 +19,6 @@ interface IdentityDeps extends DepartureDeps {
 /** Longest time in milliseconds for which a logout waits for the service. */
 const longestLogoutMs = 2_000
 
-export type Identity = ReturnType<typeof createIdentity>
-
 /**
  * Identifies the visitor with assertions of the host's backend and logs the visitor out (sections
  * 2.4, 3.2 and 4.4 of the specification). An anonymous visitor who is identified keeps the

@@ -20,8 +20,6 @@ interface HistoryDeps {
   onPage(): void
 }
 
-export type History = ReturnType<typeof createHistory>
-
 /** Loads the newest page, older pages on request, and what the stream did not deliver. */
 export function createHistory({ platform, fetchPage, messages, onMessage, onPage }: HistoryDeps) {
   const pause = createPause(platform.clock)

@@ -86,9 +86,8 @@ export interface Emitter {
 }
 
 /**
- * Creates a typed event emitter. If a handler throws, the other handlers are still called, and the
- * error goes to `onHandlerError`. By default, the error is reported as an uncaught error of the
- * page.
+ * Creates an emitter. If a handler throws, the others are still called. By default, its error is an
+ * uncaught one of the page.
  */
 export function createEmitter(onHandlerError: (error: unknown) => void = reportUncaught): Emitter {
   const handlers = new Map<WidgetEventName, Set<Handler<never>>>()

@@ -23,9 +23,9 @@ interface ComposerProps {
 export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   const { drafts, announcer } = useConsole()
   const { conversationId } = thread
-  const [isNote, setNote] = useState(() => drafts.isNote(conversationId))
-  const draft = () => (drafts.isNote(conversationId) ? drafts.note(conversationId).body : drafts.text(conversationId))
-  const [text, setText] = useState(draft)
+  const [isNote, setNote] = useState(() => drafts.of(conversationId).isNote)
+  const draft = (note: boolean) => (note ? drafts.of(conversationId).note.body : drafts.of(conversationId).text)
+  const [text, setText] = useState(() => draft(isNote))
   const { busy, failure, run, clear: clearFailure } = useAction()
   const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
   const length = [...text].length
@@ -47,13 +47,13 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
 
   function keep(next: string) {
     setText(next)
-    if (isNote) drafts.keepNote(conversationId, { ...drafts.note(conversationId), body: next })
-    else drafts.keepText(conversationId, next)
+    const { note } = drafts.of(conversationId)
+    drafts.keep(conversationId, isNote ? { note: { ...note, body: next } } : { text: next })
   }
 
   addToReply.current = (more) => {
-    const before = drafts.text(conversationId)
-    drafts.keepText(conversationId, before === '' ? more : `${before}\n${more}`)
+    const before = draft(false)
+    drafts.keep(conversationId, { text: before === '' ? more : `${before}\n${more}` })
     choose(false)
     field.current!.focus()
   }
@@ -61,8 +61,8 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   /** Changes between the draft of the reply and the draft of the note. */
   function choose(note: boolean) {
     setNote(note)
-    drafts.chooseNote(conversationId, note)
-    setText(draft())
+    drafts.keep(conversationId, { isNote: note })
+    setText(draft(note))
     clearFailure()
     thread.setTyping(false)
   }
@@ -91,7 +91,7 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
     field.current!.focus()
   }
 
-  function send({ andClose = false } = {}) {
+  function send(andClose = false) {
     if (!sendable || busy) return
     if (isNote) return void run(addNote)
     thread.reply(text, { closes: andClose })
@@ -99,12 +99,12 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   }
 
   async function addNote() {
-    const earlier = drafts.note(conversationId).attempt
+    const earlier = drafts.of(conversationId).note.attempt
     const attempt = earlier?.body === text ? earlier : { operationId: newOperationId(), body: text }
     // A repeat after a reload must have the same operation ID, so that it adds no second note.
-    drafts.keepNote(conversationId, { body: text, attempt })
+    drafts.keep(conversationId, { note: { body: text, attempt } })
     await thread.addNote(text, attempt.operationId)
-    drafts.keepNote(conversationId, { body: '' })
+    drafts.keep(conversationId, { note: { body: '' } })
     announcer.say('Note added.')
     clear()
   }
@@ -151,11 +151,11 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
             if (event.key === 'Enter' && !event.shiftKey) {
               event.preventDefault()
               // A shortcut that is misspelt or still loading must not reach the visitor.
-              if (asked === undefined) send({ andClose: event.ctrlKey || event.metaKey })
-              else chooseFirstReply()
+              if (asked === undefined) send(event.ctrlKey || event.metaKey)
+              else buttons()[0]?.click()
             } else if (event.key === 'ArrowDown' && asked !== undefined) {
               event.preventDefault()
-              focusFirstReply()
+              buttons()[0]?.focus()
             } else if (event.key === 'Escape') {
               // An answered conversation may have left the list.
               const row = document.querySelector<HTMLElement>('.row[aria-current]')
@@ -173,14 +173,16 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
             ? 'Enter to insert the saved reply'
             : length > countFrom
               ? `${left} of ${maxLength} characters left`
-              : `Enter to ${isNote ? 'add' : 'send'}, Shift+Enter for a new line`}
+              : isNote
+                ? 'Enter to add, Shift+Enter for a new line'
+                : 'Enter to send, Shift+Enter for a new line'}
         </p>
         {!isNote && (
           <Button
             kind="ghost small"
             title="Ctrl+Enter"
             disabled={!sendable || asked !== undefined}
-            onClick={() => send({ andClose: true })}
+            onClick={() => send(true)}
             text="Send and close"
           />
         )}
@@ -198,10 +200,6 @@ interface SavedReplyListProps {
 
 const buttons = () => [...document.querySelectorAll<HTMLElement>('.saved-replies button')]
 
-const focusFirstReply = () => buttons()[0]?.focus()
-
-const chooseFirstReply = () => buttons()[0]?.click()
-
 /**
  * Shows the saved replies whose shortcut begins with the typed letters. Arrow keys move the focus,
  * Escape goes back.
@@ -216,7 +214,11 @@ function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps) {
     announcer.say(
       count === 0
         ? 'No saved reply.'
-        : `${countOf(count, 'saved reply', 'saved replies')}. Press the down arrow to choose.`,
+        : countOf(
+            count,
+            '# saved reply. Press the down arrow to choose.',
+            '# saved replies. Press the down arrow to choose.',
+          ),
     )
   }, [count])
 

@@ -9,7 +9,7 @@ import { newOperationId } from '../../operations.ts'
 import type { ShownAgent } from '../../session.ts'
 
 /** A reply that the service has not confirmed. */
-export interface Unsent {
+interface Unsent {
   operationId: string
   body: string
   /** The agent's name in the first attempt. A retry of an operation must have the same input. */
@@ -29,13 +29,15 @@ interface NoteDraft {
   attempt?: { operationId: string; body: string }
 }
 
-interface StoredDraft {
+interface Draft {
   text: string
   unsent: Unsent[]
-  note?: NoteDraft
+  note: NoteDraft
   /** True if the operator was writing the note and not the reply. */
-  isNote?: boolean
+  isNote: boolean
 }
+
+const noDraft: Draft = { text: '', unsent: [], note: { body: '' }, isNote: false }
 
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 
@@ -44,7 +46,7 @@ export function createDrafts(storage: Storage, owner: string) {
   const key = 'service.console.drafts'
   let stored = read()
 
-  function read(): Record<string, StoredDraft> {
+  function read(): Record<string, Draft> {
     try {
       const saved = JSON.parse(storage.getItem(key) ?? '{}')
       return saved.owner === owner ? saved.conversations : {}
@@ -53,38 +55,31 @@ export function createDrafts(storage: Storage, owner: string) {
     }
   }
 
-  function store(conversationId: string, change: Partial<StoredDraft>) {
-    const { text, unsent, note, isNote } = { text: '', unsent: [], ...stored[conversationId], ...change }
-    const { [conversationId]: _, ...others } = stored
-    const isEmpty = text === '' && unsent.length === 0 && !note && !isNote
-    stored = isEmpty ? others : { ...others, [conversationId]: { text, unsent, note, isNote } }
-    try {
-      storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
-    } catch {
-      // The storage is full. The drafts stay in memory, and a reload loses them.
-    }
-  }
+  const of = (conversationId: string): Draft => ({ ...noDraft, ...stored[conversationId] })
 
   return {
-    text: (conversationId: string) => stored[conversationId]?.text ?? '',
-    unsent: (conversationId: string) => stored[conversationId]?.unsent ?? [],
-    conversationsWithUnsent: () => Object.keys(stored).filter((id) => stored[id]!.unsent.length > 0),
-    keepText: (conversationId: string, text: string) => store(conversationId, { text }),
-    note: (conversationId: string): NoteDraft => stored[conversationId]?.note ?? { body: '' },
-    keepNote: (conversationId: string, note: NoteDraft) =>
-      store(conversationId, { note: note.body === '' ? undefined : note }),
-    isNote: (conversationId: string) => stored[conversationId]?.isNote === true,
-    chooseNote: (conversationId: string, isNote: boolean) => store(conversationId, { isNote }),
-    keepUnsent: (conversationId: string, unsent: Unsent[]) => store(conversationId, { unsent }),
+    of,
+    keep(conversationId: string, change: Partial<Draft>) {
+      const draft = { ...of(conversationId), ...change }
+      const { [conversationId]: _, ...others } = stored
+      stored = draft.isNote || hasText(draft) ? { ...others, [conversationId]: draft } : others
+      try {
+        storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
+      } catch {
+        // The storage is full. The drafts stay in memory, and a reload loses them.
+      }
+    },
+    conversationsWithUnsent: () => Object.keys(stored).filter((id) => of(id).unsent.length > 0),
     /** Returns the number of conversations with a draft or an unsent reply. */
-    count: () =>
-      Object.values(stored).filter(({ text, unsent, note }) => text !== '' || unsent.length > 0 || note).length,
+    count: () => Object.keys(stored).filter((id) => hasText(of(id))).length,
     clear() {
       stored = {}
       storage.removeItem(key)
     },
   }
 }
+
+const hasText = ({ text, unsent, note }: Draft) => text !== '' || unsent.length > 0 || note.body !== ''
 
 /** A reply of the operator that the conversation does not contain yet. */
 export interface OutgoingMessage extends Unsent {
@@ -125,7 +120,7 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
     new Map(
       drafts
         .conversationsWithUnsent()
-        .map((id) => [id, drafts.unsent(id).map((unsent) => ({ ...unsent, state: 'waiting' as const }))]),
+        .map((id) => [id, drafts.of(id).unsent.map((unsent) => ({ ...unsent, state: 'waiting' as const }))]),
     ),
   )
   /** Pauses of the conversations whose replies are being sent. */
@@ -142,20 +137,20 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
     if (messages.length > 0) next.set(conversationId, messages)
     else next.delete(conversationId)
     lists.value = next
-    drafts.keepUnsent(
-      conversationId,
-      messages.map(({ state: _, failure: __, isSent: ___, ...unsent }) => unsent),
-    )
+    const unsent = messages.map(({ state: _, failure: __, isSent: ___, ...each }) => each)
+    drafts.keep(conversationId, { unsent })
   }
 
-  function change(conversationId: string, message: OutgoingMessage, state: Partial<OutgoingMessage>) {
-    const { failure: _, ...unsent } = listOf(conversationId).find(isOf(message)) ?? message
-    const changed = { ...unsent, ...state }
+  const find = (conversationId: string, operationId: string) =>
+    listOf(conversationId).find((known) => known.operationId === operationId)
+
+  const change = (conversationId: string, operationId: string, state: Partial<OutgoingMessage>) =>
     set(
       conversationId,
-      listOf(conversationId).map((known) => (isOf(message)(known) ? changed : known)),
+      listOf(conversationId).map((known) =>
+        known.operationId === operationId ? { ...known, failure: undefined, ...state } : known,
+      ),
     )
-  }
 
   const remove = (conversationId: string, operationId: string) =>
     set(
@@ -170,13 +165,14 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
     for (let failures = 0; !stopped; ) {
       const message = listOf(conversationId).find(({ state }) => state !== 'failed')
       if (!message) break
-      change(conversationId, message, { state: 'sending' })
+      const { operationId } = message
+      change(conversationId, operationId, { state: 'sending' })
       const failure = await transmit(conversationId, message)
       failures = failure ? failures + 1 : 0
-      if (!failure) remove(conversationId, message.operationId)
-      else if (!isTemporary(failure)) change(conversationId, message, { state: 'failed', failure })
+      if (!failure) remove(conversationId, operationId)
+      else if (!isTemporary(failure)) change(conversationId, operationId, { state: 'failed', failure })
       else {
-        change(conversationId, message, { state: 'waiting', failure })
+        change(conversationId, operationId, { state: 'waiting', failure })
         await pause.wait(backoffDelay(failures - 1, pauseRange, random))
       }
     }
@@ -194,7 +190,7 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
       )
       if (message) listeners.get(conversationId)?.onSent(message)
       if (!closes) return undefined
-      change(conversationId, outgoing, { state: 'sending', isSent: true })
+      change(conversationId, operationId, { state: 'sending', isSent: true })
       const { conversation } = await messaging.closeConversation({ conversationId }, options)
       if (conversation) listeners.get(conversationId)?.onClosed(conversation)
       return undefined
@@ -244,24 +240,23 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
 
         /** Sends a waiting or rejected reply now, with the same operation ID. */
         retry(operationId: string) {
-          const message = listOf(conversationId).find((known) => known.operationId === operationId)
-          if (message?.state === 'failed') change(conversationId, message, { state: 'waiting' })
+          if (find(conversationId, operationId)?.state === 'failed')
+            change(conversationId, operationId, { state: 'waiting' })
           endPauses([conversationId])
           void sendAll(conversationId)
         },
 
         /** Removes a rejected reply and returns its text. */
         discard(operationId: string) {
-          const body = listOf(conversationId).find((known) => known.operationId === operationId)?.body ?? ''
+          const { body = '' } = find(conversationId, operationId) ?? {}
           remove(conversationId, operationId)
           return body
         },
 
         /** Removes the reply, unless its closing is left. Call when the conversation contains its message. */
         confirm: (operationId: string) => {
-          const found = listOf(conversationId).find((known) => known.operationId === operationId)
-          if (found?.closes) change(conversationId, found, { isSent: true })
-          else if (found) remove(conversationId, operationId)
+          if (find(conversationId, operationId)?.closes) change(conversationId, operationId, { isSent: true })
+          else remove(conversationId, operationId)
         },
 
         close() {
@@ -274,8 +269,3 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
 
 const isTemporary = ({ ambiguous, code }: Failure) =>
   ambiguous || code === 'RateLimited' || code === 'ResourceExhausted'
-
-const isOf =
-  ({ operationId }: Unsent) =>
-  (other: Unsent) =>
-    other.operationId === operationId

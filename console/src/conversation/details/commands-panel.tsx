@@ -5,7 +5,7 @@ import type { Session } from '#proto/session/v1/session_pb.js'
 import { isComposing } from '../../../../browser/chat/composing.ts'
 import type { Api } from '../../api.ts'
 import { useConsole } from '../../console-context.ts'
-import { dateOf, formatDistance } from '../../time.ts'
+import { formatDistance, millisecondsOf } from '../../time.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Form, TextField, useForm } from '../../ui/form.tsx'
 import { useAction, useLoad, usePolling } from '../../ui/load.tsx'
@@ -13,11 +13,10 @@ import { Button, FailureNotice, Icon, When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
 
 /** Returns true until the command has a final state, such as `completed` or `expired`. */
-export const isOpen = ({ state, kind }: Command) =>
+const isOpen = ({ state, kind }: Command) =>
   state === 'requested' || state === 'granted' || (state === 'accepted' && kind === CommandKind.NAVIGATION)
 
-export const nameOf = ({ kind }: Pick<Command, 'kind'>) =>
-  kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion'
+const nameOf = ({ kind }: Pick<Command, 'kind'>) => (kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion')
 
 const stateTexts: Record<string, string> = {
   requested: 'Waiting for the visitor',
@@ -33,7 +32,7 @@ const stateTexts: Record<string, string> = {
   cancelled: 'Cancelled',
 }
 
-export const stateText = ({ state }: Command) => stateTexts[state] ?? state
+const stateText = ({ state }: Command) => stateTexts[state] ?? state
 
 function toneOf(state: string): string {
   if (state === 'uploaded' || state === 'completed') return 'ok'
@@ -50,7 +49,7 @@ const kinds = [
 
 /** Sends navigation and screenshot requests, which the visitor allows or denies, and shows the results. */
 export function CommandsPanel({ thread, session }: { thread: Thread; session: Session }) {
-  const { api, inbox, operations, announcer } = useConsole()
+  const { api, inbox, announcer } = useConsole()
   const isOffline = inbox.presenceOf(thread.conversationId) === Presence.GONE
   const { sessionId } = session
   const [openForm, setOpenForm] = useState<'screenshot' | 'navigation'>()
@@ -76,14 +75,8 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   }
 
   async function request(kind: 'screenshot' | 'navigation', input: CommandInput) {
-    const target = `${kind} ${sessionId} ${JSON.stringify(input)}`
-    const clientOperationId = operations.keyFor(target)
-    if (kind === 'screenshot') {
-      await api.commands.requestScreenshot({ sessionId, clientOperationId, purpose: input.purpose })
-    } else {
-      await api.commands.requestNavigation({ sessionId, clientOperationId, url: input.url!, label: input.label })
-    }
-    operations.finish(target)
+    if (kind === 'screenshot') await api.commands.requestScreenshot({ sessionId, ...input })
+    else await api.commands.requestNavigation({ sessionId, ...input })
     closeForm()
     await list.reload()
   }
@@ -136,7 +129,7 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
   const { busy, failure, run } = useAction()
   const { commandId, state, purpose, label, url, requestedAt, expiresAt } = command
   const about = purpose || label || url || ''
-  const left = (dateOf(expiresAt)?.getTime() ?? 0) - Date.now()
+  const left = millisecondsOf(expiresAt) - Date.now()
   return (
     <li class="command">
       <div class="line">
@@ -226,7 +219,7 @@ function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
 }
 
 /** Shows an uploaded screenshot. Loads it when the dialog opens, and releases it when the dialog closes. */
-export function Screenshot({ command }: { command: Command }) {
+function Screenshot({ command }: { command: Command }) {
   const { api } = useConsole()
   const { busy, failure, run } = useAction()
   const [src, setSrc] = useState<string>()

@@ -33,8 +33,9 @@ export function Moderation({ thread, session, name }: ModerationProps) {
       <h3>Moderation {visitorBanned && <span class="tag bad">Banned</span>}</h3>
       {visitorBanned && (
         <p class="hint">
-          {isVerified ? 'This verified visitor and this tab' : 'This tab'} cannot start a new session until you lift the
-          ban.{' '}
+          {isVerified
+            ? 'This verified visitor and this tab cannot start a new session until you lift the ban.'
+            : 'This tab cannot start a new session until you lift the ban.'}{' '}
           {addressBannedUntil ? (
             <>
               The network address is banned until <When at={addressBannedUntil} />.

@@ -84,7 +84,7 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
         </ol>
         {typists.length > 0 && (
           <p class="typing-line hint">
-            {typists.join(', ')} {typists.length > 1 ? 'are' : 'is'} typing…
+            {typists.length > 1 ? `${typists.join(', ')} are typing…` : `${typists[0]} is typing…`}
           </p>
         )}
       </section>

@@ -1,6 +1,6 @@
 import type { InboxEvent, Message, Note, Rating, SubmittedForm } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
-import { dateOf } from '../../time.ts'
+import { millisecondsOf } from '../../time.ts'
 
 /** An entry of the timeline: a message, a note, or another event of the conversation. */
 export type TimelineItem = { key: string; at: number } & (
@@ -43,21 +43,24 @@ export function buildTimeline({ messages, events, notes, consent, hasOlder, me }
   return timeline
 }
 
-const timeOf = (time: Message['createdAt']) => dateOf(time)?.getTime() ?? 0
-
 const messageItem = (message: Message): TimelineItem => ({
   kind: 'message',
   key: message.messageId,
-  at: timeOf(message.createdAt),
+  at: millisecondsOf(message.createdAt),
   message,
 })
 
-const noteItem = (note: Note): TimelineItem => ({ kind: 'note', key: note.noteId, at: timeOf(note.createdAt), note })
+const noteItem = (note: Note): TimelineItem => ({
+  kind: 'note',
+  key: note.noteId,
+  at: millisecondsOf(note.createdAt),
+  note,
+})
 
 const eventItem = (key: string, time: Message['createdAt'], text: string, form?: SubmittedForm): TimelineItem => ({
   kind: 'event',
   key: `event ${key}`,
-  at: timeOf(time),
+  at: millisecondsOf(time),
   text,
   form,
 })
@@ -81,9 +84,9 @@ const fixedTexts: Record<string, string> = {
 /** Returns the text of an event, or undefined if the timeline does not show events of this type. */
 export function eventText({ type, agent, label, url, rating, tag }: InboxEvent, me: string): string | undefined {
   const name = agent?.displayName
-  if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
+  if (type === 'agent.assigned') return name === me ? 'Assigned to you' : `Assigned to ${name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
-  if (type === 'human.requested') return `${name ? `${name} (bot)` : 'The visitor'} asked for a person`
+  if (type === 'human.requested') return name ? `${name} (bot) asked for a person` : 'The visitor asked for a person'
   if (type === 'rating.given') return ratingText(rating)
   if (type === 'navigation.requested') return `Page suggested: ${label || url}`
   if (type === 'conversation.tagged') return `Tagged ${tag}`
@@ -97,6 +100,6 @@ const ratingText = ({ score = 0, comment }: Partial<Rating> = {}) =>
 
 function consentItems(consent: ConsentRecord | undefined): TimelineItem[] {
   if (!consent) return []
-  const decision = consent.decision === ConsentDecision.GRANTED ? 'granted' : 'denied'
-  return [eventItem('consent', consent.decidedAt, `Consent ${decision}`)]
+  const text = consent.decision === ConsentDecision.GRANTED ? 'Consent granted' : 'Consent denied'
+  return [eventItem('consent', consent.decidedAt, text)]
 }

@@ -3,7 +3,7 @@ import type { WidgetTexts } from './en.ts'
 export type Dates = ReturnType<typeof createDates>
 
 /** Creates each `DateTimeFormat` only once, because creating one is slow. */
-export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts, now = () => new Date()) {
+export function createDates(locale: string | undefined, { today, yesterday }: WidgetTexts) {
   let timeFormat: Intl.DateTimeFormat | undefined
   let dayFormat: Intl.DateTimeFormat | undefined
   return {
@@ -23,7 +23,7 @@ export function createDates(locale: string | undefined, { today, yesterday }: Wi
     moment: (at: string) => new Date(at).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' }),
     day(at: string) {
       const date = new Date(at)
-      const current = now()
+      const current = new Date()
       const before = new Date(current.getFullYear(), current.getMonth(), current.getDate() - 1)
       if (date.toDateString() === current.toDateString()) return today
       if (date.toDateString() === before.toDateString()) return yesterday

@@ -12,10 +12,9 @@ export function currentPage(): PageContext {
  */
 export function followPages(onPage: () => void): () => void {
   const controller = new AbortController()
-  const { signal } = controller
   const { navigation } = window as { navigation?: EventTarget }
-  navigation?.addEventListener('currententrychange', onPage, { signal })
-  window.addEventListener('popstate', onPage, { signal })
+  navigation?.addEventListener('currententrychange', onPage, controller)
+  window.addEventListener('popstate', onPage, controller)
   return () => controller.abort()
 }
 
@@ -28,15 +27,14 @@ export function followVisualViewport(target: HTMLElement): () => void {
   const viewport = window.visualViewport
   if (!viewport) return () => {}
   const controller = new AbortController()
-  const { signal } = controller
   const update = () => {
     target.style.setProperty('--viewport-height', `${viewport.height}px`)
     target.style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
     // Lengths of the viewport are not scaled by `zoom` of the page, but multiplied by it.
     target.style.setProperty('--unzoom', String(1 / (target.currentCSSZoom || 1)))
   }
-  viewport.addEventListener('resize', update, { signal })
-  viewport.addEventListener('scroll', update, { signal })
+  viewport.addEventListener('resize', update, controller)
+  viewport.addEventListener('scroll', update, controller)
   update()
   return () => controller.abort()
 }

@@ -81,7 +81,7 @@ export function createPanelForms(
   }
 
   function focus() {
-    if (shownForm) views.get(shownForm)!.focus()
+    views.get(shownForm!)?.focus()
   }
 
   function viewOf(kind: FormKind): FormView {

@@ -1,7 +1,7 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { AgentRequest } from '../../vocabulary/types.ts'
 import { box, button, element } from '../elements/elements.ts'
-import { actions, problemOf, type RequestStepsDeps } from './request-steps.ts'
+import { problemOf, type RequestStepsDeps } from './request-steps.ts'
 
 /** Creates the step of a navigation request: shows the target and asks whether to go there. */
 export function createNavigationSteps(
@@ -19,7 +19,8 @@ export function createNavigationSteps(
     { class: 'note' },
     isElsewhere ? texts.leavesSite(`\u2068${target.host}\u2069`) : texts.opensPage,
   )
-  const buttons = actions(
+  const buttons = box(
+    'actions',
     button('primary', texts.goToPage, () =>
       answer(() => leaveFor(client, client.requests().find((one) => one.id === id)!)),
     ),

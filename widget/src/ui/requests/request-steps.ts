@@ -1,4 +1,3 @@
-import { box } from '../elements/elements.ts'
 import type { PanelParts } from '../panel/panel-parts.ts'
 
 export interface RequestStepsDeps extends PanelParts {
@@ -17,8 +16,4 @@ export function problemOf(
   const code = codeOf(error)
   if (code === 'CommandExpired') return requestProblems.expired
   return code === 'CommandAlreadyResolved' || code === 'request_unknown' ? requestResolved : other
-}
-
-export function actions(...buttons: Node[]): HTMLElement {
-  return box('actions', ...buttons)
 }

@@ -1,7 +1,7 @@
 import type { Platform } from '../../../../browser/platform.ts'
 import type { AgentRequest } from '../../vocabulary/types.ts'
 import { box, button, element, hasFocus } from '../elements/elements.ts'
-import { actions, codeOf, problemOf, type RequestStepsDeps } from './request-steps.ts'
+import { codeOf, problemOf, type RequestStepsDeps } from './request-steps.ts'
 
 const defaultMaxBytes = 5 * 1024 * 1024
 
@@ -37,8 +37,8 @@ export function createScreenshotSteps(
     element('p', { class: 'note' }, texts.screenshotExplained),
     box('actions', share, choose, decline, file),
   )
-  const look = step(canvas, element('p', { class: 'note' }, texts.screenshotPreview), actions(send, discard))
-  const upload = step(bar, progressText, actions(stop))
+  const look = step(canvas, element('p', { class: 'note' }, texts.screenshotPreview), box('actions', send, discard))
+  const upload = step(bar, progressText, box('actions', stop))
   const body = box('request-body', choice, look, upload)
   let picture: Blob | undefined
   let sending: AbortController | undefined
@@ -148,7 +148,7 @@ function step(...children: Node[]): HTMLElement {
   return element('div', { class: 'step', hidden: true }, ...children)
 }
 
-export const imageTypes = ['image/png', 'image/jpeg', 'image/webp']
+const imageTypes = ['image/png', 'image/jpeg', 'image/webp']
 
 const smallestEdge = 320
 const frameWithinMs = 700

@@ -1,0 +1,58 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { eventList } from '../contract/event-list.ts'
+import german from './src/languages/de.json' with { type: 'json' }
+import { textsIn } from './translation.ts'
+
+const sources = globSync('src/**/*.{ts,tsx}', { cwd: import.meta.dirname }).filter(
+  (path) => !/\.(test|d)\.ts/.test(path),
+)
+const texts = sources.flatMap((path) =>
+  textsIn(path, readFileSync(join(import.meta.dirname, path), 'utf8')).map(({ key }) => ({ key, path })),
+)
+
+/** What may be a text and is code: names, values of props, style classes, and errors that no operator sees. */
+const words = new Set([
+  ...'auto back check col composer-hint continues copy de details-open down email found inbox info numeric'.split(' '),
+  ...'off offline plus polite queue refresh row search send true url _blank'.split(' '),
+  ...'Authorization English Deutsch Enter Esc Macintosh NFKD Notification OperationInProgress POST'.split(' '),
+  ...'PushManager UTC X-Service-Console hh:mm preChat shop.example'.split(' '),
+  ...['agent bot', 'area-groups all', 'composer note', 'dialog wide', 'hint field-error', 'primary wide', 'row unread'],
+  ...['tag bad', 'tag ok', 'tag warn', 'tag {0}', 'notice {0}', 'button {0}', 'preview at-{0}', 'shell view-{0}'],
+  ...['avatar-mark {0}', 'inbox open{0}', 'message {0}{1}{2}', 'message agent outgoing {0}', 'bold {0}px sans-serif'],
+  ...['translate(0 {0})', 'event {0}', 'visited {0}', 'op_{0}', '{0}Form', 'report-{0}.csv', '· {0} ms', 'HTTP {0}'],
+  ...['signed out', 'screenshot is incomplete', 'useConsole was called outside of the console context'],
+])
+/** Paths of icons, selectors, addresses and keys of the storage. */
+const isCode = (text: string) =>
+  words.has(text) || /^(M\d|[.[</]|input:|\{0\}(px|-hint|-error|\/)|service\.console\.|ada@example\.com)/.test(text)
+
+it('every text of the console has a German one, and no German text is left over', () => {
+  const keys = new Set([...texts.map(({ key }) => key), ...Object.values(eventList)])
+  const missing = texts.filter(({ key }) => !(key in german) && !isCode(key))
+  expect(missing).toEqual([])
+  expect(Object.keys(german).filter((key) => !keys.has(key))).toEqual([])
+})
+
+it('a German text has the placeholders of the English one', () => {
+  const placeholders = (text: string) => text.match(/\{\d\}|#(?= )/g)?.sort() ?? []
+  for (const [english, text] of Object.entries(german))
+    expect(placeholders(text), english).toEqual(placeholders(english))
+})
+
+it('a text is found in an element, a prop, a literal and a template, and code is none', () => {
+  const source = `
+    const rows = [['open', 'Open'], [Status.OPEN, 'is open']]
+    const view = (name: string) => name === 'Ada' ? <p class="big row" title="Who">Hello <b>you</b></p> : \`\${name} left \${'At once'}\`
+  `
+  expect(textsIn('view.tsx', source).map(({ key }) => key)).toEqual([
+    'Open',
+    'is open',
+    'Who',
+    'Hello',
+    'you',
+    '{0} left {1}',
+    'At once',
+  ])
+})
