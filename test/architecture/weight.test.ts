@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 50_900, tokens: 317_000 },
+    limits: { lines: 46_500, tokens: 310_000 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 27_510, tokens: 142_700 },
+    limits: { lines: 26_950, tokens: 142_700 },
   },
 }
 
