@@ -1,10 +1,13 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
 import { codeOf, send, testCores } from '../test/cores.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { endOverdueTyping, setTypingOfAgent, setTypingOfVisitor, typingEndsOf } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false, frozen: true })
+const alone = testCores({ frozen: true })
 
 const typesOf = async (conversationId: string) => (await cores.log(conversationId)).map(({ type }) => type)
 const agent = { displayName: 'Ada' }
@@ -74,6 +77,27 @@ describe('typing', () => {
       ['typing.started', 'agent'],
       ['message.accepted', undefined],
       ['typing.stopped', 'visitor'],
+    ])
+  })
+
+  it('ends on a core that runs alone, although the message is written before the start event', async () => {
+    const visitor = await alone.newVisitor()
+    const { typing } = alone.core.db
+    await until('the core knows that it runs alone', () => wakeupsOf(alone.core).isAlone())
+    // Typing from before the start of the core has expired.
+    alone.advance(9)
+    const insertOne = typing.insertOne.bind(typing)
+    vi.spyOn(typing, 'insertOne').mockImplementationOnce(async (turn, options) => {
+      const inserted = await insertOne(turn, options)
+      await send(alone.core, visitor, 'hello')
+      await typingEndsOf(alone.core).drain()
+      return inserted
+    })
+    await setTypingOfVisitor(alone.core, visitor.credentials, 'started')
+    expect((await alone.log(visitor.conversationId)).map(({ type }) => type)).toEqual([
+      'message.accepted',
+      'typing.started',
+      'typing.stopped',
     ])
   })
 

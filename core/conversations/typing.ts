@@ -111,7 +111,9 @@ export const typingEndsOf = perCore((core) => {
   core.bus.on('advanced', (_conversationId, _end, event) => typed(event))
 
   return {
-    /** Never waits or fails, because typing that is not ended expires. */
+    /** Called before a turn is stored, because its author's message may come before its start event. */
+    begin: (conversationId: string) => void typedAt.set(conversationId, core.now()),
+    /** Ends the author's typing. Never waits or fails, because typing that is not ended expires. */
     add({ conversationId, occurredAt, message }: LogEvent) {
       if (!message || !mayType(conversationId)) return
       ended.set(keyOf(conversationId, message.author), occurredAt)
@@ -145,6 +147,7 @@ async function set(core: Core, conversationId: string, author: Author, state: Ty
 async function start(core: Core, conversationId: string, author: Author): Promise<void> {
   const key = keyOf(conversationId, author)
   for (;;) {
+    typingEndsOf(core).begin(conversationId)
     const renewedAt = new Date(core.now())
     const endsAt = new Date(core.now() + lastsMs(core))
     const [turn] = await findTurns(core, [key])

@@ -84,11 +84,11 @@ itWithEngine('`current` is emitted each time when streams may send again', async
   }
 })
 
-itWithEngine('a routine check is answered while wake-ups are read', async () => {
+itWithEngine('a routine check is answered, and a core knows that it runs alone, while wake-ups are read', async () => {
   const { wakeups, proxy } = await startWakeups()
-  await until('wake-ups are read', () => wakeups.isCurrent(true))
+  await until('wake-ups are read', () => wakeups.isCurrent(true) && wakeups.isAlone())
   proxy.slow(5_000)
-  await until('contact is lost', () => !wakeups.isCurrent(true))
+  await until('contact is lost', () => !wakeups.isCurrent(true) && !wakeups.isAlone())
   proxy.mend()
   await until('it is in contact again', () => wakeups.isCurrent(true))
 })

@@ -296,8 +296,8 @@ export function createWakeups({
      * callers that this process does not know yet. `current` is emitted when it is true again.
      */
     maySend,
-    /** Whether this process is known to be the only one. */
-    isAlone: () => isFollowing && confirmations.others() === 0,
+    /** Whether this process reads wake-ups and knows no other process. */
+    isAlone: () => isCurrent(true) && confirmations.others() === 0,
     /** Must be called before the first call of a client. */
     start() {
       isFollowing = true
