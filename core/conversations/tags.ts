@@ -31,7 +31,6 @@ export const removeTag = (core: Core, conversationId: string, tag: string, scope
   changeTag(core, conversationId, tag, scope, false)
 
 /** Changes one tag, so that operators who tag at the same time cannot undo each other's changes. */
-
 async function changeTag(core: Core, conversationId: string, sent: string, workspaceId: Scope, isAdded: boolean) {
   const conversation = await findConversation(core, conversationId, workspaceId)
   const tag = tagOf(sent)
