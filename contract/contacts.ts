@@ -1,18 +1,18 @@
-/** Quotes and brackets surround addresses in texts and files. */
+/** Excludes quotes and brackets, because they surround addresses in texts and files. */
 const emailParts = /^([^\s@"(),:;<>[\]\\]{1,64})@([^\s@"(),:;<>[\]\\]{1,255})$/
 const formEmail = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
-/** Signs in a phone number. */
+/** Signs that people write in a phone number. */
 const separators = /[\s()[\]./\p{Pd}\u2212·•・⁄∕~]/gu
-/** Before a number that is copied from a page or a card. */
+/** The label before a number that is copied from a page or a card. */
 const phoneLabel = /^(tel\.?:|tel\.|\p{So})\s*/iu
 const phoneDigits = /^\d{3,15}$/
 
-/** In pasted text, for example zero-width spaces. */
+/** Invisible characters of pasted text, for example zero-width spaces. */
 const invisible = /\p{Default_Ignorable_Code_Point}/gu
 
 /**
- * Undefined if the text is no e-mail address. Case, compatible Unicode forms and invisible characters make
- * no difference. The domain has a dot and does not end with one.
+ * Returns undefined if the text is no e-mail address. Case, compatible Unicode forms and invisible
+ * characters make no difference. The domain has a dot and does not end with one.
  */
 export function emailPartsOf(text: string): { name: string; domain: string } | undefined {
   const [, name, host = ''] = emailParts.exec(folded(text.replace(invisible, '').trim())) ?? []
@@ -21,8 +21,8 @@ export function emailPartsOf(text: string): { name: string; domain: string } | u
 }
 
 /**
- * Returns `+` and digits, or undefined. `00` is read as `+`, and `(0)` after an international prefix is
- * dropped. A number without a country code differs from the same number with one.
+ * Returns `+` and digits, or undefined if the text is no number. `00` is read as `+`, and `(0)` after an
+ * international prefix is dropped. A number without a country code differs from the same number with one.
  */
 export function normalPhone(text: string): string | undefined {
   return readPhone(text)?.normal
@@ -49,13 +49,13 @@ function readPhone(text: string) {
   return { normal, stored: isInternational && !digits.startsWith('0') ? normal : given }
 }
 
-/** For example fullwidth letters. */
+/** Removes invisible characters and compatible forms, for example fullwidth letters. */
 const withoutVariants = (text: string) => text.replace(invisible, '').normalize('NFKC').trim()
 
 /** Replaces the decimal digits of any script. The text must be in the form NFKC. */
 export const asciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit)
 
-/** Upper case first, so that `ß` equals `SS` and both forms of a Greek sigma are equal. */
+/** Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma are equal. */
 function folded(text: string) {
   return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
 }

@@ -1,6 +1,6 @@
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 
-/** What a delivery waits for; undefined if it has ended. A retry that is due waits for a worker. */
+/** Returns what a delivery waits for, or undefined if it has ended. A retry that is due waits for a worker. */
 export function waitOf(status: DeliveryStatus, dueAt = 0, now = 0) {
   switch (status) {
     case DeliveryStatus.PENDING:

@@ -1,8 +1,9 @@
 const maxLength = 2048
 
 /**
- * http or https (contract, section 5), without user info, fragment, white space or port 0; undefined for
- * other texts. The resolver checks the host, whose unusual notations are normalised.
+ * Accepts http and https without user info, fragment, white space or port 0 (contract, section 5), and
+ * returns undefined for other texts. Unusual notations of the host are normalised, so that the resolver
+ * can check it.
  */
 export function parseDestinationUrl(text: string): URL | undefined {
   // The parser changes these, so the stored URL and the called URL would differ.

@@ -1,4 +1,4 @@
-/** How a client treats an unknown type (contract, section 7). `command` asks the client to do something. */
+/** How clients treat an event of an unknown type (contract, section 7). A `command` asks to do something. */
 type EventCategory = 'informational' | 'security' | 'command'
 
 /** The category of each type of event on a stream. */

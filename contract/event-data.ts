@@ -7,7 +7,7 @@ export interface EventFacts {
   messageId?: string | undefined
   body?: string | undefined
   redactedAt?: Date | undefined
-  /** Of the author or of the assigned agent. */
+  /** The name of the author or of the assigned agent. */
   displayName?: string | undefined
   sentAt?: string | undefined
   sessionId?: string | undefined
@@ -24,8 +24,8 @@ export interface EventFacts {
 }
 
 /**
- * As destinations get it: the facts that are fields of the kind. An unknown fact is an empty text, or is left
- * out if its field is optional. The caller adds fields of leads.
+ * Returns the data of an event as destinations get it: the facts that are fields of its kind. An unknown
+ * fact is an empty text, or is left out if its field is optional. The caller adds fields of leads.
  */
 export function eventData<Type extends FeedEventType>(type: Type, facts: EventFacts): EventData<Type> {
   const { data } = feedEvents[type]

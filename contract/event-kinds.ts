@@ -7,7 +7,7 @@ const OneOf = <Value extends string>(...values: Value[]) => Type.Unsafe<Value>({
 /** `reference` names the resource of the event (specification, section 2.7). */
 type Data = TObject<{ reference: TSchema }>
 
-/** As destinations receive it (specification, section 4.3) and as the event feed has it. */
+/** A kind of event, as destinations (specification, section 4.3) and the event feed have it. */
 export interface EventKind<Shape extends Data = Data> {
   /** The `contractVersion` of its bodies. */
   version: string
@@ -31,7 +31,7 @@ const kindOf =
     example: exampleOf(definition.data) as Static<Shape>,
   })
 
-/** Values of examples by the name of the field. An enum has its first value. */
+/** Values of examples by the names of the fields. The example of an enum is its first value. */
 const samples: Record<string, unknown> = {
   leadId: 'lead_test',
   subscriptionId: 'sub_test',
@@ -54,7 +54,7 @@ export const referenceOf = ({ properties }: Data): string => {
   return `${description?.slice('the '.length)}Id`
 }
 
-/** Without optional fields, except the lead of a delivery. */
+/** Returns an example without optional fields, except the lead of a delivery. */
 function exampleOf(data: Data) {
   const required: string[] = data.required
   const present = Object.entries(data.properties).filter(([name]) => required.includes(name) || name === 'leadId')

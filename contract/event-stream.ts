@@ -8,8 +8,8 @@ const SAFE_ID = /^[A-Za-z0-9._-]{1,128}$/
 const SAFE_NAME = /^[a-z]+(?:[._][a-z]+)*$/
 
 /**
- * Encodes an event safely against field injection. An event that is not in the log has an empty id, and no
- * `id` field. Undefined if the id or name is unsafe. Line breaks in JSON are white space.
+ * Encodes an event safely against field injection. An event that is not in the log has an empty id, and
+ * no `id` field. Returns undefined if the id or name is unsafe. Line breaks of the JSON become spaces.
  */
 export function encodeStreamedEvent({ id, type, json }: StreamedEvent): string | undefined {
   if ((id !== '' && !SAFE_ID.test(id)) || !SAFE_NAME.test(type)) return undefined

@@ -11,7 +11,7 @@ export interface FieldMapping {
 export const sentNameOf = (field: string, { sentNames = {} }: Pick<FieldMapping, 'sentNames'>): string =>
   (Object.hasOwn(sentNames, field) && sentNames[field]) || field
 
-/** Under the names that the subscription sends (contract, section 5). */
+/** Returns the mapped fields under the names that the subscription sends (contract, section 5). */
 export function sentFields(fields: Record<string, string>, mapping: FieldMapping): Record<string, string> {
   const mapped = mapping.mappedFields.filter((name) => Object.hasOwn(fields, name))
   return Object.fromEntries(mapped.map((name) => [sentNameOf(name, mapping), fields[name]!]))

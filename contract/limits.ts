@@ -1,17 +1,17 @@
-/** Fixed by the public contract. Gateways enforce them; a core may have lower ones. */
+/** Limits of the public contract, lengths in code points. Gateways enforce them; cores may have lower ones. */
 export const contractLimits = {
   bodyMaxLength: 4_000,
   ratingCommentMaxLength: 500,
   /** The best score of a rating. */
   ratingScoreMax: 5,
   policyVersionMaxLength: 64,
-  /** Of the signed assertion of a visitor's identity. */
+  /** Length of the signed assertion of a visitor's identity. */
   assertionMaxLength: 8_192,
   historyPageMax: 100,
-  /** As JSON, in a request. */
+  /** Size as JSON in a request. */
   pageContextSentMaxBytes: 16_384,
   screenshotMaxBytes: 5_242_880,
-  /** Of a destination's response, kept with an attempt. */
+  /** Text of a destination's response that is kept with an attempt. */
   responseTextMaxLength: 300,
 } as const
 

@@ -1,6 +1,6 @@
 import mailTexts from './mail-texts.json' with { type: 'json' }
 
-/** Of mails to visitors and the page that stops them. Names may be in any script. */
+/** Texts of mails to visitors and of the page that stops them. Names may be in any script. */
 export interface MailTexts {
   subject: (site: string) => string
   intro: (site: string) => string
@@ -11,7 +11,7 @@ export interface MailTexts {
   assistant: string
 }
 
-/** Those of the first locale whose language has texts, else the English ones. */
+/** Returns the texts of the first locale whose language has texts, else the English ones. */
 export function mailTextsOf(...locales: (string | undefined)[]): { language: string; texts: MailTexts } {
   const tags = locales.flatMap((locale = '') => [locale, locale.toLowerCase().split(/[-_]/)[0]!])
   const language = tags.find((each): each is keyof typeof mailTexts => Object.hasOwn(mailTexts, each)) ?? 'en'

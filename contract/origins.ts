@@ -1,7 +1,7 @@
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 const subdomainLabel = /^[a-z0-9_-]{1,63}$/
 
-/** An origin in canonical form, or a wildcard before at least two labels. */
+/** Accepts an origin in canonical form, and a wildcard before at least two labels. */
 export function isOriginEntry(entry: string): boolean {
   const wildcard = entry.match(/^https:\/\/\*\.([^/:]+)(:\d+)?$/)
   if (!wildcard) return canonicalOrigin(entry) === entry
@@ -14,7 +14,7 @@ export function isOriginEntry(entry: string): boolean {
   )
 }
 
-/** All entries that allow the origin; none if it is not that of a web page. */
+/** Returns all entries that allow the origin; none if it is not that of a web page. */
 export function entriesAllowing(origin: string): string[] {
   if (canonicalOrigin(origin) !== origin) return []
   const entries = [origin]
@@ -33,7 +33,7 @@ export function isOriginAllowed(origin: string, entries: readonly string[]): boo
   return entriesAllowing(origin).some((entry) => entries.includes(entry))
 }
 
-/** In the form that browsers send; undefined for other texts, also wildcards. */
+/** Returns the origin in the form that browsers send; undefined for other texts, also for wildcards. */
 function canonicalOrigin(text: string) {
   if (text.length > 512 || text.includes('*')) return undefined
   const parsed = URL.parse(text)

@@ -2,7 +2,7 @@ const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** After the first attempt, the second, and so on (contract, section 5). */
+/** The delay after the first attempt, after the second, and so on (contract, section 5). */
 const retryDelaysMs: readonly number[] = [
   5 * second,
   30 * second,
@@ -14,15 +14,15 @@ const retryDelaysMs: readonly number[] = [
   12 * hour,
 ]
 
-/** That a destination's `Retry-After` can set. */
+/** The longest delay that a destination's `Retry-After` can set. */
 const retryAfterMaxMs = hour
 
-/** Never shortens a delay, so that `Retry-After` is honoured. */
+/** Lengthens a delay at random by up to this fraction. Shortening it would violate `Retry-After`. */
 const jitter = 0.2
 
 /**
- * From the end of an attempt to the next; undefined after the last. A manual attempt counts like the
- * automatic one that it replaces.
+ * Returns milliseconds from the end of an attempt to the next; undefined after the last. A manual attempt
+ * counts like the automatic one that it replaces.
  */
 export function retryDelay(
   attemptNumber: number,

@@ -9,15 +9,15 @@ export interface ListEntry {
   value: string
 }
 
-/** People who must not be contacted. Lines are numbered from 1. */
+/** A list of people who must not be contacted. Lines are numbered from 1. */
 export interface SuppressionList {
   entries: ListEntry[]
-  /** Without a valid entry, or invalid cells of named columns. */
+  /** Lines without a valid entry, and invalid cells of named columns. */
   invalid: { line: number; text: string; kind?: EntryKind }[]
-  /** Skipped, because an earlier entry is the same. */
+  /** Number of entries that were skipped, because an earlier one is the same. */
   repeated: number
   hasHeader: boolean
-  /** Columns that were not read: their names, or numbers without a header. */
+  /** The columns that were not read: their names, or their numbers if there is no header. */
   ignored: string[]
 }
 
@@ -70,7 +70,7 @@ export function readSuppressionList(content: string): SuppressionList {
   return list
 }
 
-/** The kind of each column if the record is a header. */
+/** Returns the kind of each column if the record is a header. */
 function headerOf(cells: string[]) {
   const kinds = cells.map((name) => columnNames.find(([pattern]) => pattern.test(name))?.[1])
   return kinds.some((kind) => kind !== undefined) ? kinds : undefined
@@ -91,11 +91,11 @@ function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: stri
 
 interface Row {
   line: number
-  /** Trimmed; at least one is not empty. */
+  /** Trimmed cells. At least one is not empty. */
   cells: string[]
 }
 
-/** As in RFC 4180. */
+/** Splits a text into rows and cells, as in RFC 4180. */
 function readRows(content: string) {
   const text = useLineFeeds(content)
   const rows: Row[] = []

@@ -3,12 +3,12 @@ import { createHmac, createSecretKey } from 'node:crypto'
 const webhookVersion = '1.0'
 const secretPrefix = 'whsec_'
 
-/** HMAC-SHA256 of the raw body in hex. The key is the secret exactly as shown to the operator. */
+/** Returns the HMAC-SHA256 of the raw body in hex. The key is the secret exactly as shown to the operator. */
 export function bodySignature(secret: string, body: Uint8Array): string {
   return createHmac('sha256', secret).update(body).digest('hex')
 }
 
-/** Standard Webhooks: over id, time and body. The key is the decoded secret. */
+/** Returns the Standard Webhooks signature of id, time and body. The key is the decoded secret. */
 export function standardSignature(secret: string, id: string, timestamp: number, body: Uint8Array): string {
   // Node computes an HMAC several times faster with a key object than with raw bytes.
   const key = createSecretKey(secret.slice(secretPrefix.length), 'base64')
@@ -16,8 +16,8 @@ export function standardSignature(secret: string, id: string, timestamp: number,
 }
 
 /**
- * In lower case (specification, section 4.3; contract, section 5), without custom headers. `at` is in
- * milliseconds.
+ * Returns the headers of a webhook in lower case (specification, section 4.3; contract, section 5),
+ * without custom headers. `at` is in milliseconds.
  */
 export function webhookHeaders(request: {
   deliveryId: string

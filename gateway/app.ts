@@ -165,7 +165,7 @@ export function createGateway(deps: {
 
 const answerHealthy = (reply: FastifyReply) => reply.header('cache-control', 'no-store').send({ status: 'ok' })
 
-/** A number of hops trusts that many of the nearest proxies. */
+/** Converts `TRUST_PROXY`. A number of hops trusts that many of the nearest proxies. */
 function trustedProxies({ TRUST_PROXY: hops }: Config): FastifyHttpOptions<Server>['trustProxy'] {
   return typeof hops === 'number' ? (_address: string, hop: number) => hop < hops : hops
 }

@@ -39,7 +39,7 @@ export class GatewayError extends Error {
     return publicError(this.code)
   }
 
-  /** In seconds. Always set for a 503. */
+  /** The wait before a retry in seconds. Always set for a 503. */
   get retryAfter(): number | undefined {
     return this.details.retryAfter ?? (this.rule.httpStatus === 503 ? UNAVAILABLE_RETRY_AFTER : undefined)
   }

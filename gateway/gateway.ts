@@ -4,7 +4,7 @@ import { ProcessParts, perProcess } from '../platform/process-parts.ts'
 import type { Config } from './config.ts'
 import type { GatewayMetrics } from './metrics.ts'
 
-/** Time and timers, which tests replace. The returned functions cancel. */
+/** Time in milliseconds since 1970, and timers with functions that cancel them. Tests replace it. */
 export type Clock = typeof systemClock
 
 export const systemClock = {

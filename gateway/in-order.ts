@@ -1,12 +1,9 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 
-/** Throws or rejects with a `GatewayError`. Returns a promise only if it must wait. */
+/** A check of a request. Throws or rejects with a `GatewayError`. Returns a promise only if it must wait. */
 export type Check = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>
 
-/**
- * Combines checks into one hook, up to the first failure. It is synchronous while the answers for all
- * checks are cached.
- */
+/** Runs checks in one hook, up to the first failure, synchronously if no check returns a promise. */
 export function inOrder(checks: readonly Check[]) {
   return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => {
     let next = 0

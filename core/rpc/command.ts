@@ -77,7 +77,7 @@ function fromHeader({ byteLength, ...header }: UploadHeader): ScreenshotUpload {
   return { ...ofVisitor(header), byteLength: byteLength === undefined ? undefined : Number(byteLength) }
 }
 
-/** Errors: `ValidationFailed` if the end message is missing or states another length than that of the chunks. */
+/** Yields the chunks. Errors: `ValidationFailed` if the end message is missing or states another length. */
 async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
   let byteLength = 0
   for (let next = await parts.next(); !next.done; next = await parts.next()) {

@@ -18,9 +18,9 @@ import { toLead } from './leads/lead.ts'
 import { toMessage, toRating } from './messaging-values.ts'
 
 const maxWaitSeconds = 30
-/** Between the responses of a stream without events. */
+/** The pause between responses of a stream without events. */
 const heartbeatMs = 15_000
-/** For a slow reader. The oldest are dropped. */
+/** Removed ids that wait for a slow reader. The oldest are dropped. */
 const maxRemoved = 10_000
 
 export function eventsService(router: ConnectRouter, core: Core) {

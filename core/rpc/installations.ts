@@ -126,7 +126,7 @@ export function toWidgetConfig(
   } satisfies Record<keyof ProtoFields<WidgetConfig>, unknown>
 }
 
-/** An empty text counts as absent. */
+/** Converts the appearance. An empty text counts as absent. */
 function fromAppearance({ $typeName: _, $unknown: __, ...appearance }: AppearanceMessage): Partial<Appearance> {
   const { translations, openingReplies, position, ...texts } = appearance
   const translated = Object.entries(translations).map(([tag, { title, greeting, openingReplies }]) => [

@@ -4,10 +4,7 @@ import { toErrorInfo } from '../transport/connect-errors.ts'
 
 const slowMs = 1_000
 
-/**
- * Counts a send by its author and result. One of a second or longer is logged with the correlation id of
- * its request.
- */
+/** Counts a send by its author and result. Logs one of a second or longer with its correlation id. */
 export function observeSends({ metrics, logger }: Pick<Core, 'metrics' | 'logger'>) {
   return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Appended>) => {
     const began = performance.now()

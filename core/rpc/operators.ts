@@ -54,7 +54,7 @@ export function operatorService(router: ConnectRouter, core: Core) {
 
   const toOperator = async (workspaceId: string, member: Member) => (await toOperators(workspaceId, [member]))[0]
 
-  /** The account of the caller's console session. Errors: `PermissionDenied` if it has none. */
+  /** Returns the account of the caller's console session. Errors: `PermissionDenied` if it has none. */
   async function own(context: HandlerContext) {
     const { workspaceId = '', subject, consoleSession } = callerOf(context)
     const member = consoleSession?.account ? await findMember(core, workspaceId, subject) : undefined
@@ -62,14 +62,14 @@ export function operatorService(router: ConnectRouter, core: Core) {
     return { workspaceId, member, sessionId: consoleSession!.id }
   }
 
-  /** The identity provider decides about the sign-ins of its accounts. */
+  /** Rejects accounts of the identity provider, which decides about their sign-ins. */
   async function ownWithPasskeys(context: HandlerContext) {
     const found = await own(context)
     if (!found.member.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
     return found
   }
 
-  /** The operator whose sessions the caller sees; undefined for all. */
+  /** Returns the operator whose sessions the caller sees; undefined for all. */
   const seenOperator = (context: HandlerContext) => {
     const { scopes, subject } = callerOf(context)
     return scopes.has('workspaces:write') ? undefined : subject

@@ -35,7 +35,7 @@ export function auditedWrites(core: Core) {
     })
 }
 
-/** Deletes an object in the caller's workspace, once per idempotency key. It is recorded once. */
+/** Deletes an object in the caller's workspace, once per idempotency key. The deletion is recorded once. */
 export function operatorDeletion(core: Core) {
   const once = operatorWrites(core)
   return (
@@ -55,7 +55,7 @@ export function operatorDeletion(core: Core) {
 
 const maxSettings = 64
 const maxValueLength = 256
-/** Not recorded: fields that identify the call or the object, or have text about a person. */
+/** Fields that are not recorded: they identify the call or the object, or have text about a person. */
 const unrecorded = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
 
 function settingsOf({ method }: HandlerContext, request: Message): PolicySetting[] {
@@ -76,7 +76,7 @@ function toSetting(name: string, given: unknown): PolicySetting {
   return { name, value }
 }
 
-/** The entries themselves are personal data. */
+/** Counts the entries of each kind, because the entries themselves are personal data. */
 export function entryCounts(entries: SuppressionEntry[], suppressionIds: string[] = []): PolicySetting[] {
   const byKind = Map.groupBy(entries, ({ of }) => of.case ?? 'none')
   return [

@@ -72,13 +72,13 @@ export function createCoreServices(core: Core) {
     authenticate: gate.authenticate,
     options,
     routes: register,
-    /** By name: `service.lead.v1.LeadService/GetLead`. */
+    /** Finds a unary method by its name: `service.lead.v1.LeadService/GetLead`. */
     find,
     transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
 }
 
-/** Features see LF only. */
+/** Converts the line ends of texts, so that features see LF only. */
 const lineEndsInterceptor: Interceptor = (next) => (request) => {
   if (!request.stream) useLineFeedsIn(request.message)
   return next(request)

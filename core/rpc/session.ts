@@ -34,7 +34,7 @@ import { fromCredentials, fromPageContext, ofVisitor } from './visitor.ts'
 export function sessionService(router: ConnectRouter, core: Core) {
   const { config } = core
   const audited = auditedWrites(core)
-  /** A disabled connection ends its sessions, whose stored status stays `active`: their state is `closed`. */
+  /** The state is `closed` if the connection is disabled, although the stored status stays `active`. */
   async function stateOf({ sessionId, status }: Session) {
     if (status !== 'active') return status
     const { end = 'active' } = await visitorAccessOf(core).endOf(sessionId)

@@ -8,7 +8,7 @@ export function fromCredentials(message: VisitorCredentialsMessage | undefined):
   return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }
 }
 
-/** A visitor's request with the credentials as the core checks them. */
+/** Returns a visitor's request with the credentials as the core checks them. */
 export const ofVisitor = <Request extends { credentials?: VisitorCredentialsMessage }>({
   credentials,
   ...rest

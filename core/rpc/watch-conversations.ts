@@ -16,16 +16,16 @@ import { unreadFramesOf } from './watch-events.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
-/** The console closes a stream that is silent for longer. */
+/** The pause between heartbeats. The console closes a stream that is silent for longer. */
 const heartbeatMs = 15_000
 
-/** Of the unread frames of one inbox stream, about in bytes. */
+/** Memory of the unread frames of one inbox stream, about in bytes. */
 const maxUnread = 32 * 1024 * 1024
-/** Of a frame or an event in addition to its texts. */
+/** Memory of a frame or an event in addition to its texts. */
 const partBytes = 512
 const presenceBytes = 128
 
-/** Inbox streams that open, or get a frame, in one turn of the event loop. */
+/** Limits the inbox streams that open, or get a frame, in one turn of the event loop. */
 const inboxTurnsOf = perCore(() => createTurns(8))
 
 /**

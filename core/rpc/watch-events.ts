@@ -18,19 +18,22 @@ import { epochOf } from '../conversations/conversation-access.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import { type Core, perCore } from '../core.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import type { StreamSubscription, SubscriptionSink } from '../streams/stream-subscriptions.ts'
-import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import {
+  type StreamSubscription,
+  type SubscriptionSink,
+  streamSubscriptionsOf,
+} from '../streams/stream-subscriptions.ts'
 import { toErrorInfo } from '../transport/connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
-/** Of unread frames per gateway, about in bytes. A gateway with more is disconnected and resumes its streams. */
+/** About the bytes of a gateway's unread frames. One with more is disconnected and resumes its streams. */
 const maxUnread = 64 * 1024 * 1024
-/** Of a frame in addition to its texts and ids. */
+/** Memory of a frame in addition to its texts and ids. */
 const frameBytes = 256
 const idBytes = 8
-/** Of one gateway, also of those that are opening. */
+/** Subscriptions of one gateway, including those that are opening. */
 const maxSubscriptions = 100_000
 const framesPerMessage = 1000
 /**
@@ -39,10 +42,10 @@ const framesPerMessage = 1000
  */
 const messageBytes = 64 * 1024
 
-/** Of frames that gateways and operators have not read yet. */
+/** Memory of frames that gateways and operators have not read yet. */
 export const unreadFramesOf = perCore(() => createSharedBytes(256 * 1024 * 1024))
 
-/** One call serves all subscriptions of a gateway. */
+/** Serves all subscriptions of a gateway with one call. */
 export async function* watchEvents(
   core: Core,
   messages: AsyncIterable<WatchEventsRequest>,
@@ -52,7 +55,7 @@ export async function* watchEvents(
   const unread = unreadFramesOf(core).join(maxUnread)
   let wake: () => void = () => {}
   let over = false
-  /** Sent with `opened`, by subscription id. */
+  /** Values that are sent with `opened`, by subscription id. */
   const told = new Map<number, { availability: string; workspaceId: string }>()
   const open = new Map<number, StreamSubscription | 'opening'>()
   const visitors = visitorPresenceOf(core).addSource()

@@ -252,7 +252,7 @@ const toConnection = (connection: Connection) => toProto(ConnectionSchema, conne
 
 const toToken = ({ _id: tokenId, ...token }: TokenDocument) => toProto(TokenSchema, { ...token, tokenId })
 
-/** Errors: `ValidationFailed` for a period below a day. */
+/** Converts the periods of a request. Errors: `ValidationFailed` for a period below a day. */
 function fromRetention(message: Retention): WorkspaceSettings['retention'] {
   return Object.fromEntries(
     retentionKinds.flatMap((kind) => {

@@ -12,7 +12,7 @@ import { countRejection } from './observed-calls.ts'
 
 export type CallGate = ReturnType<typeof createCallGate>
 
-/** Open streams of the event feed, for each token. */
+/** Open streams of the event feed per token. */
 const followersMax = 32
 const refusalLogEveryMs = 10_000
 
@@ -29,7 +29,7 @@ export function createCallGate(core: Core) {
 
   const authenticate = authenticator(accessOf(core))
   const waitingMax = config.CALLS_MAX
-  /** Calls that may wait. Hundreds of short reads would delay sends. */
+  /** Places of calls that may wait. Hundreds of short reads at once would delay sends. */
   const queues = {
     [Places.VISITOR_READS]: createSlots({ max: 8, waitingMax }),
     [Places.SHORT_READS]: createSlots({ max: 8, waitingMax }),
@@ -39,7 +39,7 @@ export function createCallGate(core: Core) {
   const followers = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 })
   const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
-  /** Undefined for most streams. Reads the signal only of calls that may wait, because reading creates it. */
+  /** Returns undefined for most streams. Reads the signal only of calls that may wait: reading creates it. */
   function slotFor(context: HandlerContext, { tokenId }: Caller): Promise<Slot> | undefined {
     const kind = placesOf(context.method)
     if (kind === Places.NONE) return undefined

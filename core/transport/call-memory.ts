@@ -3,13 +3,13 @@ import { constants, type Http2ServerResponse } from 'node:http2'
 
 export type Response = ServerResponse | Http2ServerResponse
 
-/** Of one call in addition to its messages. */
+/** Memory that a call is counted with, in addition to its messages. */
 const callBytes = 4 * 1024
 const defaultMaxBytes = 256 * 1024 * 1024
-/** Within which a caller must send its message. */
+/** The time within which a caller must send its message. */
 const transferMs = 30_000
 
-/** Counted until its response has closed. */
+/** A call whose memory is counted until its response has closed. */
 export type CountedCall = NonNullable<ReturnType<CallMemory['open']>>
 
 /** Limits the memory of calls and their messages. The listener limits that of unread answers. */
@@ -18,7 +18,7 @@ export type CallMemory = ReturnType<typeof createCallMemory>
 export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = transferMs } = {}) {
   let used = 0
   return {
-    /** Undefined if the memory is used up. */
+    /** Returns undefined if the memory is used up. */
     open(response: Response) {
       if (used + callBytes > maxBytes) return undefined
       let reserved = callBytes
@@ -31,7 +31,7 @@ export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = trans
         if (!('stream' in response)) closeUnlessComplete(response.req, timeoutMs)
       })
       return {
-        /** False if the memory is used up. */
+        /** Returns false if the memory is used up. */
         reserve(bytes: number) {
           // After the response has closed, nothing would release the bytes.
           if (reserved === 0 || used + bytes > maxBytes) return false
@@ -55,7 +55,7 @@ export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = trans
   }
 }
 
-/** If the rest of a dropped message does not arrive. */
+/** Closes the connection if the rest of a dropped message does not arrive. */
 function closeUnlessComplete(request: IncomingMessage, timeoutMs: number): void {
   if (request.complete || request.destroyed) return
   const timer = setTimeout(() => request.socket.destroy(), timeoutMs).unref()

@@ -43,7 +43,7 @@ export function authenticator(access: Access): Authenticate {
 
 export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)
 
-/** Of a call that was authenticated before its handler began. */
+/** The caller of a call that was authenticated before its handler began. */
 export const authenticationKey = createContextKey<Promise<Caller> | undefined>(undefined)
 
 /** Ends a stream with `Unauthenticated` when the token expires or is revoked, or the caller signs out. */
@@ -58,7 +58,7 @@ export function tokenEndInterceptor(now: () => number): Interceptor {
 
 const maxTimerMs = 2 ** 31 - 1
 
-/** Within which a stream ends after a sign-out or revocation. */
+/** The time within which a stream ends after a sign-out or revocation. */
 const signOutCheckMs = 1_000
 
 async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
@@ -113,8 +113,8 @@ export function callerOf(context: HandlerContext): Caller {
 export const callerWorkspace = (context: HandlerContext) => callerOf(context).workspaceId
 
 /**
- * The workspace that the request names, or the one of the caller's token; undefined for a token without
- * one. Errors: `NotFound` if the caller may not access the named workspace.
+ * Returns the workspace that the request names, else that of the caller's token; undefined if there is
+ * none. Errors: `NotFound` if the caller may not access the named workspace.
  */
 export function workspaceOf(context: HandlerContext, named: string | undefined): string | undefined {
   const { workspaceId } = callerOf(context)
@@ -123,7 +123,7 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
   throw new ServiceError(ErrorCode.NOT_FOUND)
 }
 
-/** Errors: those of `workspaceOf`; `ValidationFailed` if neither the request nor the token names one. */
+/** Like `workspaceOf`, but fails with `ValidationFailed` if neither request nor token names a workspace. */
 export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
   const workspaceId = workspaceOf(context, named)
   if (workspaceId === undefined) throw invalid('/workspaceId', 'required')
@@ -131,9 +131,9 @@ export function requiredWorkspace(context: HandlerContext, named: string | undef
 }
 
 /**
- * Runs a write once per idempotency key and caller; always without a key. The result of `run` is stored, so
- * it identifies the created object and has no secret. Responses are read after the run. Errors: those of
- * `Idempotency.once`.
+ * Runs a write once per idempotency key and caller. A call without a key always runs. The result of `run`
+ * is stored, so it must identify the created object and contain no secret. The response is read after the
+ * run, also for a repeat. Errors: those of `Idempotency.once`.
  */
 export function operatorWrites({ idempotency, config }: Core) {
   return async <R>(

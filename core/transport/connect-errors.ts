@@ -40,7 +40,7 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
   ])
 }
 
-/** The caller's stream was closed before a message could be read or written. */
+/** Whether the caller's stream was closed before a message could be read or written. */
 const isCallerGone = (error: unknown) =>
   ['ERR_HTTP2_INVALID_STREAM', 'ERR_STREAM_PREMATURE_CLOSE'].includes((error as NodeJS.ErrnoException)?.code ?? '')
 
@@ -57,7 +57,7 @@ export function errorInterceptor(logger: Logger): Interceptor {
   }
 }
 
-/** Undefined for an id that a gateway would not accept (contract, section 1). */
+/** Returns undefined for an id that a gateway would not accept (contract, section 1). */
 export function correlationIdOf(header: Headers): string | undefined {
   return validCorrelationId(header.get('x-correlation-id') ?? '')
 }
@@ -70,7 +70,7 @@ async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: un
   }
 }
 
-/** The parts that may be logged. The message may quote input. */
+/** Returns the parts of an error that may be logged. Its message may quote input. */
 function describe(cause: unknown) {
   return cause instanceof Error ? { type: cause.name, stack: stackFrames(cause).slice(0, 5).join('\n') } : undefined
 }

@@ -20,11 +20,11 @@ interface CallInput {
   timeoutMs?: number
   /** Reads and decodes the request, after the gate has allowed the call. */
   message(): Message | Promise<Message>
-  /** Aborted when the caller cancels. */
+  /** Returns a signal that is aborted when the caller cancels. */
   signal(): AbortSignal
 }
 
-/** Calls unary methods without Connect's handlers, by the same gate and interceptors. */
+/** Calls unary methods without Connect's handlers, through the same gate and interceptors. */
 export function createDispatcher(
   register: (router: ConnectRouter) => void,
   { gate, interceptors }: { gate: CallGate; interceptors: readonly Interceptor[] },

@@ -3,9 +3,9 @@ import { constants } from 'node:http2'
 import { HEAD_MS } from '../../platform/http/bounded-server.ts'
 
 const windowBytes = 16 * 1024 * 1024
-/** Without open calls, if a call had a valid token. */
+/** How long a connection without open calls is kept, if one of its calls had a valid token. */
 const idleMs = 75_000
-/** In which a client may close an idle connection. */
+/** How long a client may take to close an idle connection. */
 const goneMs = 1_000
 /** Refused or reset calls on a connection without any valid token. */
 const strangerMax = 100
@@ -18,7 +18,7 @@ interface Session {
   open: number
   wasted: number
   since: number
-  /** Calls that still arrive are ignored. */
+  /** Whether the connection is being ended. Calls that still arrive are ignored. */
   isEnding?: true
 }
 

@@ -24,9 +24,9 @@ const unaryType = /^application\/json\s*(;|$)/i
 const streamType = /^application\/(connect|grpc|grpc-web)\+json\s*(;|$)/i
 
 /**
- * Unknown fields and enum values of a JSON request fail with `ValidationFailed`: a misspelt field would be
- * dropped in silence. Binary messages ignore them, so that processes of different versions can call each
- * other.
+ * Rejects unknown fields and enum values of a JSON request with `ValidationFailed`, because a misspelt
+ * field would be dropped in silence. Binary messages may have them, so that processes of different
+ * versions can call each other.
  */
 export function checkJsonRequest(method: DescMethod, given: UniversalServerRequest): UniversalServerRequest {
   const request = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? withoutQuery(given) : given
@@ -74,7 +74,7 @@ function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>) {
   )
 }
 
-/** For a message that is not a complete JSON form of its type. */
+/** Throws `ValidationFailed` for a message that is not a complete JSON form of its type. */
 function requireKnown(type: DescMessage, bytes: Uint8Array) {
   const issues = issuesOf(type, bytes)
   if (issues.length === 0) return
@@ -114,7 +114,7 @@ function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generato
   }
 }
 
-/** The values of a list or a map with their paths, or the one value. */
+/** Returns the values of a list or a map with their paths, or the one value of another field. */
 function partsOf(kind: string, value: JsonValue, path: string): [string, JsonValue][] {
   if (kind === 'list' && Array.isArray(value)) return value.map((part, index) => [`${path}/${index}`, part])
   if (kind === 'map' && isObject(value)) return Object.values(value).map((part) => [path, part])

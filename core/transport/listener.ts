@@ -32,15 +32,15 @@ const maxConnections = 10_000
 /** Clients close idle connections earlier. */
 const keepAliveMs = 75_000
 const endIdleAfterMs = 1_000
-/** A page, an export or a screenshot is sent as a whole, and a forwarding gateway reads as slowly as its client. */
+/** A page or an export is sent as a whole, and a gateway reads it as slowly as its own client. */
 const unreadLimits = { maxMs: 120_000, maxBytes: 2 * messageMaxBytes, totalMaxBytes: 256 * 1024 * 1024 }
 const certificateCheckMs = 1000
 /** First bytes that an HTTP/2 client with prior knowledge sends (RFC 9113, section 3.4). */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 
 /**
- * Without TLS. The first bytes of a connection determine the protocol. A connection without a whole head
- * within `headMs` is closed.
+ * Creates a listener without TLS. The first bytes of a connection determine the protocol. A connection
+ * without a whole head within `headMs` is closed.
  */
 export function createPlainListener(handler: RequestListener, headMs = HEAD_MS): Listener {
   const http1 = trackHttp1(handler)
@@ -100,8 +100,8 @@ export function createPlainListener(handler: RequestListener, headMs = HEAD_MS):
 }
 
 /**
- * ALPN determines the protocol. New connections use changed certificates. The handler rejects missing
- * client certificates, so that health probes need none.
+ * Creates a listener with TLS. ALPN determines the protocol. New connections use changed certificates.
+ * The handler rejects missing client certificates, so that health probes need none.
  */
 export function createTlsListener(
   { files, asksClients }: ListenerTls,
@@ -137,7 +137,7 @@ export function createTlsListener(
   }
 }
 
-/** Node counts open requests only for servers that listen on a port themselves. */
+/** Tracks open requests, which Node counts only for servers that listen on a port themselves. */
 function trackHttp1(handler: RequestListener) {
   const openResponses = new Map<net.Socket, http.ServerResponse>()
   let isEnding = false

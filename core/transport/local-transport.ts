@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import type { UnaryMethod } from './dispatcher.ts'
 
-/** For callers in the core's own process. Unary calls are function calls. */
+/** A transport for callers in the core's own process. Unary calls are function calls. */
 export function localTransport(find: (name: string) => UnaryMethod | undefined, streams: Transport): Transport {
   return {
     stream: (...call) => streams.stream(...call),

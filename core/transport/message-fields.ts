@@ -4,12 +4,12 @@ import { Code, ConnectError } from '@connectrpc/connect'
 
 /** Smaller messages need little memory in any form. */
 const uncheckedBytes = 64 * 1024
-/** Fields and list items. The largest valid message has about 10,000. */
+/** Fields and list items of a message. The largest valid message has about 10,000. */
 const maxFields = 100_000
 
 const fieldsByNumber = new WeakMap<DescMessage, Map<number, DescField>>()
 
-/** Two bytes can encode a submessage of hundreds of bytes, so a limit of bytes alone protects no process. */
+/** Two bytes can encode a submessage that takes hundreds of bytes, so a limit of bytes alone is not enough. */
 export function requireFewFields(message: DescMessage, bytes: Uint8Array) {
   if (bytes.length <= uncheckedBytes) return
   const reader = new BinaryReader(bytes)

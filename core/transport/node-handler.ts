@@ -17,7 +17,7 @@ import { checkJsonRequest } from './json-requests.ts'
 import { requireFewFields, requireFewValues } from './message-fields.ts'
 import { isPlainUnary, serveUnary, tooLarge } from './unary-handler.ts'
 
-/** Of flags and length before a message in gRPC and gRPC-Web. */
+/** The flags and the length before a message in gRPC and gRPC-Web. */
 const prefixBytes = 5
 
 type Request = IncomingMessage | Http2ServerRequest
@@ -79,14 +79,14 @@ export function createNodeHandler(options: {
   }
 }
 
-/** False only for a missing or invalid token. */
+/** Returns false only for a missing or invalid token. */
 const hasValidToken = (caller: Promise<Caller>) =>
   caller.then(
     () => true,
     (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
   )
 
-/** The message of a unary call is passed on as a whole. */
+/** Limits the message of a unary call, which is passed on as a whole. */
 function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
   const { body, header } = request
   async function* read() {
@@ -110,7 +110,7 @@ function counted(request: UniversalRequest, { input }: DescMethod, call: Counted
   return { ...request, body: read() } as UniversalRequest
 }
 
-/** Counts the bytes of messages that have not arrived completely. */
+/** Limits the bytes of a stream's messages that have not arrived completely. */
 function countedStream(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
   const type = request.header.get('content-type') ?? ''
   async function* arriving() {

@@ -48,7 +48,7 @@ async function* counted<T>(messages: AsyncIterable<T>, count: (error?: unknown) 
   }
 }
 
-/** For a call that the gate rejected. */
+/** Counts a call that the gate rejected. */
 export function countRejection({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown) {
   calls.inc({ service: service.typeName, method: method.name, code: codeOf(error) })
 }

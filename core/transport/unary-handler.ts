@@ -10,7 +10,7 @@ import { requireFewFields } from './message-fields.ts'
 const type = 'application/proto'
 const emptyBody = Buffer.alloc(0)
 
-/** A binary message in the Connect protocol over HTTP/1.1. Connect's own handler serves the others. */
+/** Whether a request has a binary message in the Connect protocol over HTTP/1.1. Connect serves the others. */
 export function isPlainUnary({ httpVersionMajor, method, headers }: IncomingMessage): boolean {
   const timeout = headers['connect-timeout-ms']
   return (
@@ -23,8 +23,8 @@ export function isPlainUnary({ httpVersionMajor, method, headers }: IncomingMess
 }
 
 /**
- * Like Connect's own handler, with a fraction of its cost, for gateways, workers and cores. `shutdown` ends
- * calls that wait for work.
+ * Answers a call like Connect's own handler, with a fraction of its cost, for gateways, workers and
+ * cores. `shutdown` ends calls that wait for work.
  */
 export async function serveUnary(
   { method, run }: UnaryMethod,

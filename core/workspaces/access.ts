@@ -8,14 +8,14 @@ import type { useToken } from './tokens.ts'
 import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
 
 export interface Caller {
-  /** Of the token or console session, without its secret. */
+  /** Id of the token or console session, without its secret. */
   tokenId: string
   /** Name of the token or of the operator, for audits. */
   subject: string
   scopes: ReadonlySet<string>
   /** The only workspace of the caller; undefined for all. A workspace session always has one. */
   workspaceId?: string
-  /** Of the token, in milliseconds since 1970; may be infinite. */
+  /** Expiry of the token in milliseconds since 1970; may be infinite. */
   expiresAt: number
   /**
    * Throws `Unauthenticated` if the token is revoked, or the caller has signed out or lost a scope. Open
@@ -26,14 +26,14 @@ export interface Caller {
   consoleSession?: { id: string; account: boolean }
 }
 
-/** Without it, only the signatures of service tokens are checked. */
+/** What a core knows of callers. Without it, only the signatures of service tokens are checked. */
 interface KnownCallers {
   tokens?: {
     requireLive(tokenId: string, isRoutine?: boolean): Promise<void>
     use(grant: Parameters<typeof useToken>[1]): Promise<void>
   }
   workspaceSessions?: WorkspaceSessions
-  /** Errors: `Unauthenticated` if the session has ended. */
+  /** Finds a caller by its console session. Errors: `Unauthenticated` if the session has ended. */
   consoleCaller?(secret: string): Promise<Caller>
 }
 
@@ -41,17 +41,17 @@ interface TokenGrant {
   subject: string
   scopes: string[]
   workspaceId?: string
-  /** In seconds. Without it, the token is valid until its key is removed. */
+  /** Lifetime in seconds. Without it, the token is valid until its key is removed. */
   lifetime?: number
 }
 
 /** Scopes of operators and of the service's own processes. */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work', 'bots:act']
 
-/** The token of a bot has one workspace. */
+/** Scopes of the token of a bot, which has one workspace. */
 export const botScopes = ['bots:act', 'events:read', 'messages:read']
 
-/** Throws if a bot has more scopes than it may have. */
+/** Throws if a grant has the scope of a bot and others that no bot may have. */
 function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId'>) {
   if (!scopes.includes('bots:act')) return false
   if (workspaceId === undefined) throw new Error('the token of a bot needs a workspace')
@@ -60,7 +60,7 @@ function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId
   return true
 }
 
-/** For the log. */
+/** Why a service token was refused, for the log. */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal'
   readonly kind: 'expired' | 'unknown-key' | 'invalid' | 'scope'
@@ -73,12 +73,15 @@ export class TokenRefusal extends Error {
 const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 10_000
-/** A removed key's tokens may be accepted for this time. A token's use is noted once in it. */
+/**
+ * How long a verified token is cached. Tokens of a removed key may be accepted for this time. A token's
+ * use is noted once in it.
+ */
 const maxCachedMs = 60_000
 
 /**
- * Authenticates by service token, workspace session or console session. The audience of a token determines
- * its kind, and each kind has its own keys.
+ * Authenticates by service token, workspace session or console session. The audience of a token
+ * determines its kind. Service tokens and workspace sessions have separate keys.
  */
 export function createAccess(
   keyring: Keyring,
@@ -177,7 +180,7 @@ export function createAccess(
 
 export type Access = ReturnType<typeof createAccess>
 
-/** A hash of what the signature covers, because some signatures have several valid forms. */
+/** Returns a hash of what the signature covers, because some signatures have several valid forms. */
 export function tokenIdOf(token: string): string {
   const signed = token.slice(0, token.lastIndexOf('.'))
   return `tok_${createHash('sha256').update(signed).digest('base64url').slice(0, 22)}`
@@ -197,7 +200,7 @@ function refusalOf(token: string, error: unknown) {
   )
 }
 
-/** Short enough for a line of the log. */
+/** Makes text of a caller short enough for a line of the log. */
 const quoted = (text: string) => JSON.stringify(text.slice(0, 64))
 
 function unverifiedSubject(token: string) {
@@ -208,7 +211,7 @@ function unverifiedSubject(token: string) {
   }
 }
 
-/** Only to choose the verifier. */
+/** Returns unverified audiences. Use them only to choose the verifier. */
 function unverifiedAudiences(token: string) {
   try {
     return [decodeJwt(token).aud ?? []].flat()

@@ -12,7 +12,7 @@ export interface IdentitySecret {
 
 export const defaultOverlapSeconds = 86_400
 
-/** In addition to the current one. */
+/** Secrets that are kept in addition to the current one. */
 const maxReplaced = 10
 
 export const newIdentitySecret = (core: Core, kid: string): SealedIdentitySecret => ({
@@ -21,7 +21,7 @@ export const newIdentitySecret = (core: Core, kid: string): SealedIdentitySecret
   createdAt: new Date(core.now()),
 })
 
-/** Masked unless it is fresh. Errors: `IdempotencyConflict` if the installation no longer accepts it. */
+/** Returns the secret, masked unless it is fresh. Errors: `IdempotencyConflict` if it is no longer accepted. */
 export function openIdentitySecret(core: Core, { identitySecrets }: Installation, kid: string): IdentitySecret {
   const found = identitySecrets.find((secret) => secret.kid === kid)
   if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)

@@ -76,7 +76,7 @@ function consentIssues({ required, policyUrl, policyVersion }: ConsentPolicy) {
   ]
 }
 
-/** Undefined if the text is no locale tag. */
+/** Returns undefined if the text is no locale tag. */
 export function canonicalLocale(tag: string): string | undefined {
   try {
     return tag.length <= 35 ? Intl.getCanonicalLocales(tag)[0] : undefined

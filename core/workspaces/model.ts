@@ -22,10 +22,10 @@ export interface Workspace {
 export const retentionKinds = ['conversations', 'leads', 'emptySessions', 'audit', 'heldDeliveries'] as const
 export type RetentionKind = (typeof retentionKinds)[number]
 
-/** Days by kind of data; 0 keeps it without limit. */
+/** Days for which data is kept, by its kind; 0 means no limit. */
 export type Retention = Partial<Record<RetentionKind, number>>
 
-/** A period that is `null` returns to the default. */
+/** Settings of a workspace. A period that is `null` returns to the default. */
 export interface WorkspaceSettings {
   name?: string
   retention?: Partial<Record<RetentionKind, number | null>>
@@ -69,7 +69,7 @@ export interface FormField {
 export type FormKind = 'preChat' | 'offline'
 export type Forms = Partial<Record<FormKind, FormField[]>>
 
-/** Needed before visitors send a message or a form. */
+/** Consent that visitors must give before they send a message or a form. */
 export interface ConsentPolicy {
   required: boolean
   policyUrl?: string
@@ -84,7 +84,7 @@ export interface Installation extends Omit<ProtoFields<InstallationOfProto>, Own
   appearance: Appearance
   capabilities: Capabilities
   forms?: Forms
-  /** Absent: consent is not required. */
+  /** If absent, consent is not required. */
   consent?: ConsentPolicy
   /** Assertions signed with these are accepted. The current one is first, then those that it replaced. */
   identitySecrets: SealedIdentitySecret[]
@@ -103,7 +103,7 @@ export interface Availability {
   mode: 'auto' | 'online' | 'away'
   /** IANA name. */
   timeZone: string
-  /** From Monday (1) to Sunday (7). */
+  /** Weekdays are 1 (Monday) to 7 (Sunday). */
   weeklyHours: (Span & { weekday: number })[]
   /** `date` is `YYYY-MM-DD`. A date without hours is closed. */
   exceptions: { date: string; hours: Span[] }[]
@@ -126,7 +126,7 @@ export interface SealedIdentitySecret {
   replacedAt?: Date
 }
 
-/** Each appearance text, capability and form is set separately. */
+/** Settings of an installation. Each appearance text, capability and form is set separately. */
 export interface InstallationSettings
   extends Omit<ProtoFields<UpdateInstallationRequest>, OwnForm | 'origins' | 'siteKey' | 'idempotencyKey'> {
   origins?: string[]

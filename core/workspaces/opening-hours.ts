@@ -2,22 +2,22 @@ import { Temporal } from 'temporal-polyfill'
 import { field, integer, issueIf } from '../rules.ts'
 import type { Availability, Span } from './model.ts'
 
-/** Without weekly hours, dates without an exception are open all day. */
+/** If there are no weekly hours, dates without an exception are open all day. */
 export type OpeningHours = Pick<Availability, 'timeZone' | 'weeklyHours' | 'exceptions'>
 
 export interface OpeningState {
   isOpen: boolean
-  /** In milliseconds since 1970. Absent if `isOpen` never changes. */
+  /** Time of the next change of `isOpen`, in milliseconds since 1970. Absent if it never changes. */
   nextChangeAt?: number
 }
 
 const allDay: Span[] = [{ from: '00:00', to: '24:00' }]
-/** More than a week, because a time zone can skip a day. */
+/** Days to search for the next change: more than a week, because a time zone can skip a day. */
 const daysAhead = 9
 
 /**
- * Open is while a clock in the time zone shows a time within the hours: hours that it skips are left out,
- * and hours that it repeats count twice.
+ * An installation is open while a clock in the time zone shows a time within the hours. Hours that the
+ * clock skips are left out, and hours that it repeats count twice.
  */
 export function openingState(hours: OpeningHours, now: number): OpeningState {
   const isOpen = isOpenAt(hours, now)
@@ -68,8 +68,8 @@ function changeWithin(hours: OpeningHours, now: number, isOpen: boolean, first: 
 }
 
 /**
- * The times at which a clock in the time zone shows this minute: two if it repeats it; one before and one
- * after the gap if it skips it.
+ * Returns the times at which a clock in the time zone shows this minute. There are two if the clock
+ * repeats it. If the clock skips it, one is before the gap and one after it.
  */
 function timesAt({ timeZone }: OpeningHours, date: Temporal.PlainDate, minute: number) {
   const local = date.toPlainDateTime().add({ minutes: minute })

@@ -7,8 +7,9 @@ const defaultPage = 100
 const maxPage = 1_000
 
 /**
- * The entry is stored before the write and confirmed after it, so every change has one even if the process
- * dies. A rejected write leaves none; a repeat of the operation adds none.
+ * Runs a write and records it. The entry is stored before the write and confirmed after it, so every
+ * change has one even if the process dies. A rejected write leaves none; a repeat of the operation adds
+ * none.
  */
 export async function recordPolicyChange<R>(
   core: Core,
@@ -31,7 +32,7 @@ export async function recordPolicyChange<R>(
   return result
 }
 
-/** Newest first; with `target`, only entries of this target. Errors: `ValidationFailed`. */
+/** Returns a page, newest first; with `target`, only its entries. Errors: `ValidationFailed`. */
 export async function listPolicyChanges(
   core: Core,
   {

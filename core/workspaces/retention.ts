@@ -2,10 +2,10 @@ import type { Core } from '../core.ts'
 import { field, integer } from '../rules.ts'
 import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSettings } from './model.ts'
 
-/** In days. */
+/** The longest period of retention. */
 const maxDays = 3_650
 
-/** Days by kind; 0 means no limit. Periods that are not set have the default of the settings. */
+/** Returns days by kind; 0 means no limit. Periods that are not set have the default of the settings. */
 export const retentionOf = (
   { config }: Core,
   { retention = {} }: { retention?: Retention },

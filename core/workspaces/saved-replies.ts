@@ -3,7 +3,7 @@ import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { field, messageBody, validate } from '../rules.ts'
 
-/** Operators insert it with `/shortcut`. A part of its workspace's document. */
+/** A text that operators insert with `/shortcut`. It is stored in the document of its workspace. */
 interface SavedReply {
   shortcut: string
   body: string
@@ -11,7 +11,7 @@ interface SavedReply {
 
 const maxReplies = 100
 
-/** In the order of their shortcuts. Errors: NotFound. */
+/** Returns the replies in the order of their shortcuts. Errors: NotFound. */
 export async function listSavedReplies({ db }: Core, workspaceId: string): Promise<SavedReply[]> {
   const found = await db.workspaces.findOne(existing(workspaceId), { projection: { savedReplies: 1 } })
   if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -20,10 +20,7 @@ export async function listSavedReplies({ db }: Core, workspaceId: string): Promi
     .sort((one, other) => (one.shortcut < other.shortcut ? -1 : 1))
 }
 
-/**
- * Replaces a reply with the same shortcut. Errors: `NotFound`; `ValidationFailed`, also for a new shortcut
- * above 100.
- */
+/** Replaces a reply of the same shortcut. Errors: `NotFound`; `ValidationFailed`, also for the 101st reply. */
 export async function saveReply(core: Core, workspaceId: string, reply: SavedReply): Promise<SavedReply> {
   const { shortcut, body } = reply
   await listSavedReplies(core, workspaceId)
@@ -37,7 +34,7 @@ export async function saveReply(core: Core, workspaceId: string, reply: SavedRep
   return reply
 }
 
-/** Errors: NotFound for the workspace only. */
+/** Does nothing if the reply does not exist. Errors: NotFound for the workspace. */
 export async function deleteSavedReply(core: Core, workspaceId: string, shortcut: string) {
   await listSavedReplies(core, workspaceId)
   validate(shortcutIssue(shortcut))
@@ -46,6 +43,6 @@ export async function deleteSavedReply(core: Core, workspaceId: string, shortcut
 
 const existing = (workspaceId: string) => ({ _id: workspaceId, deleted: { $exists: false } })
 
-/** Without `_`: no shortcut is the name of a special property. */
+/** Excludes `_`, so that no shortcut is the name of a special property. */
 const shortcutIssue = (shortcut: string) =>
   field('/shortcut', shortcut, (value) => (/^[a-z0-9-]{1,32}$/.test(value) ? undefined : 'pattern'))

@@ -6,7 +6,7 @@ import { readPage } from '../page-token.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 
-/** Also the id in wake-ups. */
+/** Key of the cached list, and its id in wake-ups. */
 const revokedTokens = 'revoked-tokens'
 const tokenIdForm = /^tok_[\w-]{22}$/
 const maxPage = 100
@@ -21,16 +21,13 @@ const revokedOf = perCore((core) =>
   }),
 )
 
-/** Errors: `Unauthenticated` if the token is revoked, which every core knows within a second. */
+/** Rejects a revoked token with `Unauthenticated`. Every core knows of a revocation within a second. */
 export async function requireLiveToken(core: Core, tokenId: string, isRoutine = false) {
   if ((await revokedOf(core).get(revokedTokens, isRoutine))?.has(tokenId))
     throw new ServiceError(ErrorCode.UNAUTHENTICATED)
 }
 
-/**
- * Notes the use of a verified token, for which the call does not wait. Errors: `Unauthenticated` if it is
- * revoked.
- */
+/** Notes the use of a verified token without a wait. Errors: `Unauthenticated` if the token is revoked. */
 export async function useToken(
   core: Core,
   {
@@ -51,9 +48,9 @@ export async function useToken(
 }
 
 /**
- * Also revokes the links and sessions of the console that the token made. When the call resolves, every
- * core refuses it. Errors: `ValidationFailed`; `NotFound` for an unknown token, if the caller is limited to
- * a workspace.
+ * Revokes a token, and the links and sessions of the console that it made. When the call resolves, every
+ * core refuses it. Errors: `ValidationFailed`; `NotFound` for an unknown token, if the caller is limited
+ * to a workspace.
  */
 export async function revokeToken(
   core: Core,
@@ -66,7 +63,7 @@ export async function revokeToken(
   if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
 }
 
-/** By their last use or revocation, newest first. Errors: `ValidationFailed`. */
+/** Returns tokens by their last use or revocation, newest first. Errors: `ValidationFailed`. */
 export function listTokens(
   core: Core,
   { workspaceId, ...page }: { workspaceId?: string | undefined; limit?: number; pageToken?: string | undefined },
@@ -80,7 +77,7 @@ export function listTokens(
   })
 }
 
-/** Used or revoked. Contains no secret. */
+/** A token that was used or revoked. Contains no secret. */
 export interface Token {
   tokenId: string
   /** Absent if the token was revoked before its first use. */
@@ -110,7 +107,7 @@ async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date)
   if (matchedCount === 0) await insertOnce(core.db.tokens, { _id: tokenId, ...use })
 }
 
-/** With `workspaceId`, only a token of this workspace. Returns false if there is none. */
+/** Revokes a token; with `workspaceId`, only one of this workspace. Returns false if there is none. */
 async function storeRevocation(
   core: Core,
   tokenId: string,

@@ -29,7 +29,7 @@ export interface WorkspaceSessionKeys {
   /** URL of the signer's public keys (RFC 7517). */
   jwksUrl?: string
   jwksTimeoutMs?: number
-  /** For which the public keys are cached. */
+  /** How long the public keys are cached. */
   jwksFreshMs?: number
   issuer?: string
 }
@@ -61,7 +61,10 @@ export function createWorkspaceSessions(
   }
   const keySet = jwksUrl === undefined ? undefined : createRemoteJWKSet(new URL(jwksUrl), options)
 
-  /** Throws `ServiceUnavailable` if the key set cannot be loaded, and the error of `find` if it lacks the key. */
+  /**
+   * Finds the key of a token. Throws `ServiceUnavailable` if the key set cannot be loaded, and the error
+   * of `find` if it lacks the key.
+   */
   function publicKeyFrom(find: JWTVerifyGetKey): JWTVerifyGetKey {
     return async (header, token) => {
       try {
@@ -95,7 +98,7 @@ export function createWorkspaceSessions(
   }
 
   return {
-    /** Errors: `Unauthenticated`; `ServiceUnavailable` while the key set cannot be loaded. */
+    /** Verifies a JWT. Errors: `Unauthenticated`; `ServiceUnavailable` while the key set cannot be loaded. */
     async verify(token: string): Promise<WorkspaceSession> {
       const { sub, wid, scope, exp } = await payloadOf(token).catch((error: unknown) => {
         if (error instanceof ServiceError) throw error
@@ -122,7 +125,7 @@ function isName(value: unknown): value is string {
 /** 256 bits, the minimum for an HS256 key (RFC 7518, section 3.2). */
 const minSecretBytes = 32
 
-/** Parses `new,old`. The error for a key that is too short has its position and not its text. */
+/** Parses `new,old` as HS256 keys. The error for a key that is too short has its position and not its text. */
 export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   if (text === '') return []
   return text.split(',').map((secret, index) => {

@@ -26,11 +26,11 @@ export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
   RecordsOperations & {
     /** Bodies by shortcut. */
     savedReplies?: Record<string, string>
-    /** When the next sweep is due. Absent before the first. */
+    /** Time at which the next sweep is due. Absent before the first one. */
     sweepAt?: Date
     /** Token of the sweep's lease. A change sets a new one, so that a new sweep begins. */
     sweepToken?: number
-    /** Where the sweep is, by the order of last messages. Absent when it begins. */
+    /** The conversation that the sweep has reached, in the order of last messages. Absent when it begins. */
     sweepAfter?: { lastMessageAt: Date; conversationId: string }
   }
 export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & Deletable & RecordsOperations
@@ -44,7 +44,7 @@ type WorkspaceCollections = {
 
 export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections) {
   return {
-    /** Two processes can seed the same data. */
+    /** Changes nothing if it exists, so that two processes can seed the same data. */
     insertWorkspace: ({ workspaceId: _id, ...rest }: Workspace) => insertOnce(workspaces, { _id, ...rest }),
 
     async findWorkspace(workspaceId: string): Promise<Workspace | undefined> {
@@ -76,7 +76,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       )
     },
 
-    /** In the order of their ids. */
+    /** Returns workspaces in the order of their ids. */
     async listWorkspaces(after: string, limit: number): Promise<Workspace[]> {
       const found = workspaces.find({ _id: { $gt: after }, ...notDeleted }, { projection: { savedReplies: 0 } })
       return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toWorkspace)
@@ -151,8 +151,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
 export const workspaceStoreOf = perCore(({ db }) => createWorkspaceStore(db))
 
 /**
- * Dotted paths, so that a write does not change other fields. A translation without texts, and a logo that
- * is undefined, are removed.
+ * Returns dotted paths, so that a write does not change other fields. A translation without texts, and a
+ * logo that is undefined, are removed.
  */
 function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: InstallationSettings) {
   const { translations = {}, ...look } = appearance ?? {}
@@ -181,7 +181,7 @@ const toConnection = ({ _id, operations: _, deleted: __, ...rest }: ConnectionDo
   connectionId: _id,
   ...rest,
 })
-// Installations lack capabilities that are newer.
+// An older installation lacks newer capabilities, which have their defaults.
 const toInstallation = ({ _id, operations: _, deleted: __, capabilities, ...rest }: InstallationDocument) => ({
   publicSiteKey: _id,
   ...rest,

@@ -29,7 +29,7 @@ import {
 import { retentionIssues } from './retention.ts'
 import { workspaceStoreOf } from './workspace-store.ts'
 
-/** At most a second old. */
+/** Cached data, at most a second old. */
 export interface SiteDirectory {
   connections: LiveCache<Connection>
   installations: LiveCache<Installation>
@@ -56,8 +56,8 @@ export const siteDirectoryOf = perCore((core): SiteDirectory => {
 })
 
 /**
- * The caller's workspace; `undefined` for all. An object of another workspace is `NotFound` here, like an
- * unknown one.
+ * The caller's workspace; undefined for all. The functions below throw `NotFound` for an object of
+ * another workspace, like for an unknown one.
  */
 type Scope = string | undefined
 
@@ -72,7 +72,7 @@ export const findConnection = async (core: Core, connectionId: string, scope: Sc
 export const findInstallation = async (core: Core, publicSiteKey: string, scope: Scope) =>
   inWorkspace((await workspaceStoreOf(core).findInstallations([publicSiteKey]))[0], scope)
 
-/** In the order of their ids. Errors: `ValidationFailed`. */
+/** Returns workspaces in the order of their ids. Errors: `ValidationFailed`. */
 export async function listWorkspaces(core: Core, after: string, limit: number = 100): Promise<Workspace[]> {
   validate(field('/limit', limit, integer(1, 1000)))
   return workspaceStoreOf(core).listWorkspaces(after, limit)
@@ -213,7 +213,10 @@ export async function isOriginKnown(core: Core, origin: string): Promise<boolean
   return entries.length > 0 && workspaceStoreOf(core).anyInstallationAllows(entries)
 }
 
-/** If pages of the origin may use it. Errors: `InstallationNotFound`, `OriginNotAllowed`, `ConnectionDisabled`. */
+/**
+ * Returns an installation that pages of the origin may use. Errors: `InstallationNotFound`,
+ * `OriginNotAllowed`, `ConnectionDisabled`.
+ */
 export async function installationFor(core: Core, publicSiteKey: string, origin: string): Promise<Installation> {
   const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
   if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)

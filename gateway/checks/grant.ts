@@ -13,9 +13,12 @@ export interface Visitor {
 declare module 'fastify' {
   interface FastifyContextConfig {
     scoped?: boolean
-    /** Accepts a grant of a closed session, so that a client can repeat the call that closed it. */
+    /**
+     * Whether the route accepts a grant of a closed session. A client can so repeat the call that closed
+     * it.
+     */
     closedToo?: boolean
-    /** Accepts an expired grant while its session can be renewed. */
+    /** Whether the route accepts an expired grant while its session can be renewed. */
     expiredToo?: boolean
     /** The route exists only for installations with this capability. */
     advertisedBy?: keyof Capabilities
@@ -32,7 +35,7 @@ export function visitorOf(request: FastifyRequest): Visitor {
   return request.visitor
 }
 
-/** What a call to a core needs to act for the visitor once. */
+/** Returns what a call to a core needs to act for the visitor once. */
 export const operationOf = (request: FastifyRequest) => ({
   credentials: visitorOf(request).credentials,
   idempotencyKey: idempotencyKeyOf(request),
@@ -60,9 +63,9 @@ export const requireGrant: Check = (request) => {
 }
 
 /**
- * A cached capability is enough, because the core checks it again. Otherwise a core is asked, because the
- * capability may be new. A call that may have closed its session passes: the core answers a repeat as
- * before.
+ * Rejects with `RouteNotAdvertised`. A cached capability is enough, because the core checks it again.
+ * Otherwise a core is asked, because the capability may be new. A call that may have closed its session
+ * passes: the core answers a repeat as before.
  */
 export const requireAdvertised: Check = (request) => {
   const { advertisedBy, closedToo } = request.routeOptions.config

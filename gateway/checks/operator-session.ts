@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { decodeJwt } from 'jose'
 import { GatewayError } from '../errors.ts'
 
-/** Forms and simple requests cannot send this header. */
+/** The console sends this header with each call. Forms and simple requests cannot. */
 const CONSOLE_HEADER = 'x-service-console'
 const AUDIENCE = 'service.workspace'
 const SERVICE_AUDIENCE = 'service.core'
@@ -10,10 +10,13 @@ const BOT_SCOPE = 'bots:act'
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 const SECRET = /^[\w-]{43}$/
 
-/** `console` is the session. `sign_in` is the browser in which a sign-in at a provider began. */
+/** Cookies: `console` is the session, `sign_in` the browser in which a sign-in at a provider began. */
 type CookieKind = 'console' | 'sign_in'
 
-/** Throws `PermissionDenied` if the request does not come from the script of a page of this host. */
+/**
+ * Returns the origin of the console's page. Throws `PermissionDenied` if the request does not come from
+ * the script of a page of this host.
+ */
 export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL {
   const { origin, 'sec-fetch-site': site = 'same-origin', [CONSOLE_HEADER]: marker } = headers
   const isConsole = origin !== undefined && URL.canParse(origin) && site === 'same-origin' && marker === '1'
@@ -22,8 +25,8 @@ export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL
 }
 
 /**
- * Another host of the domain cannot set a `__Host-` cookie, which needs https. All ports of a host share
- * its cookies, so the name of an http cookie contains the port.
+ * Returns a name with `__Host-`, which needs https: another host of the domain cannot set such a cookie.
+ * All ports of a host share its cookies, so the name of an http cookie contains the port.
  */
 function cookieName(kind: CookieKind, { protocol, port }: URL) {
   return protocol === 'https:' ? `__Host-service_${kind}` : `service_${kind}_${port || '80'}`

@@ -27,8 +27,8 @@ const answersOf = perGateway(({ clock }) =>
 )
 
 /**
- * Call it only for an origin that an installation allows. `Timing-Allow-Origin` lets the widget see
- * HTTP/1.1, where it limits its streams.
+ * Lets pages of an origin read the answer, so it must be one that an installation allows.
+ * `Timing-Allow-Origin` lets the widget see HTTP/1.1, where it limits its streams.
  */
 function allowOrigin(reply: FastifyReply, origin: string) {
   reply.headers({
@@ -82,7 +82,7 @@ export const checkOrigin: Check = (request, reply) => {
   return origin.then((allowed) => allowOrigin(reply, allowed))
 }
 
-/** For errors sent before the origin check: 404, 405, bad URL. */
+/** Lets pages of an allowed origin read errors sent before the origin check: 404, 405, bad URL. */
 export async function allowKnownOrigin(reply: FastifyReply) {
   reply.header('vary', 'Origin')
   const { request } = reply

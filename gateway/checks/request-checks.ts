@@ -11,7 +11,7 @@ declare module 'fastify' {
     bodyTypes?: readonly string[]
     /** Whether a request without a body is validated like `{}`. */
     bodyOptional?: boolean
-    /** Default: the limit of JSON bodies. */
+    /** The limit of the body. Default: that of JSON bodies. */
     bodyMaxBytes?: number
     /** Whether an `Idempotency-Key` is required (`true`) or checked if present (`optional`). Unset: ignored. */
     idempotent?: boolean | 'optional'
@@ -27,14 +27,14 @@ export const requireVersion: Check = (request) => {
 
 const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorization', 'renewaltoken', 'assertion'])
 
-/** Logs and browser histories store URLs. */
+/** Throws `CredentialInUrl`, because logs and browser histories store URLs. */
 export const refuseUrlCredentials: Check = (request) => {
   for (const name of Object.keys(request.query as object)) {
     if (CREDENTIAL_NAMES.has(name.toLowerCase())) throw new GatewayError('CredentialInUrl')
   }
 }
 
-/** For answers that only pages of this host read, and that nothing stores. */
+/** Sets the headers of answers that only pages of this host read, and that nothing stores. */
 export const keepPrivate: Check = (_request, reply) =>
   void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
 

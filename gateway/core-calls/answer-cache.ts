@@ -9,7 +9,7 @@ interface Known<Value> {
 }
 
 const REFUSED_MAX = 10_000
-/** Short, so that a newly allowed site works soon. */
+/** How long a refusal is cached. The time is short, so that a newly allowed site works soon. */
 const REFUSED_MS = 500
 
 /**
@@ -30,7 +30,7 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
   const refused = createLruCache<Known<PublicErrorCode>>(REFUSED_MAX)
   const asking = new Map<string, Promise<Answer>>()
 
-  /** Refuses a negative age: a clock that was set back must not prolong an answer. */
+  /** A negative age is too old, because a clock that was set back must not prolong an answer. */
   function isWithin(maxAgeMs: number, askedAt: number) {
     const age = now() - askedAt
     return age >= 0 && age < maxAgeMs

@@ -16,7 +16,7 @@ import { type Gateway, perGateway } from '../gateway.ts'
 const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
-/** Slow cores cause 503 answers instead of memory growth. */
+/** Limits concurrent calls, so that slow cores cause 503 answers instead of memory growth. */
 export const callBudgetOf = perGateway(({ config }) => createSlots({ max: config.CORE_CALLS_MAX, waitingMax: 0 }))
 
 /**
@@ -61,7 +61,7 @@ export const coreOf = perGateway((gateway) => {
     leads: createClient(LeadService, bounded),
     console: createClient(ConsoleService, bounded),
     sends: createClient(MessagingService, failover),
-    /** Whether any core answers, cached for one second. */
+    /** Resolves to whether any core answers, cached for one second. */
     isReady() {
       const now = clock.now()
       if (readiness === undefined || now - readiness.at >= READINESS_FRESH_MS)
@@ -73,7 +73,7 @@ export const coreOf = perGateway((gateway) => {
 
 export const callOptions = (request: FastifyRequest): CallOptions => ({ headers: { 'x-correlation-id': request.id } })
 
-/** For the event stream of one core, without failover. */
+/** The client for the event stream of one core, without failover. */
 export const watcherOf = ({ config }: Gateway, { transport }: CoreNode) =>
   createClient(MessagingService, createAuthorizedTransport(transport, config.CORE_TOKEN))
 

@@ -15,25 +15,25 @@ export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities
 
 interface Authorization {
   sessionId: string
-  /** Undefined if no core was asked. */
+  /** Undefined if no core was asked since the grant was issued. */
   capabilities: Capabilities | undefined
 }
 
 interface Call {
-  /** -Infinity if no core was asked. */
+  /** Time of the call; -Infinity if no core was asked. */
   startedAt: number
   expiredToo: boolean
   answer: Promise<Authorization>
-  /** Undefined while pending. Times are in milliseconds since 1970. */
+  /** The answer; undefined while pending. Times are in milliseconds since 1970. */
   known: (Authorization & { expiresAt: number; renewableUntil: number }) | undefined
 }
 
 const RECHECK_MS = 250
 
 /**
- * Cache of authorized grants; never of refusals. An authorization is used until its grant expires, because
- * the core authorizes each call itself. Before the gateway itself refuses, it must call `confirm`, because
- * the session may have ended. An age counts from the start of the call.
+ * Caches authorized grants, but no refusals. An authorization is used until its grant expires, because
+ * the core authorizes each call itself. Before the gateway itself refuses, it must call `confirm`,
+ * because the session may have ended. An age counts from the start of the call.
  */
 export const grantsOf = perGateway((gateway) => {
   const { now } = gateway.clock
@@ -68,18 +68,16 @@ export const grantsOf = perGateway((gateway) => {
   }
 
   /**
-   * A pending call must have the same `expiredToo`. An answered one is used until the grant expires, and
-   * with `expiredToo` while the session can be renewed.
+   * Whether a request may use the answer of an earlier call. A pending call must have the same
+   * `expiredToo`. An answered one is used until the grant expires, and with `expiredToo` while the
+   * session can be renewed.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean) {
     if (known === undefined) return wasExpiredToo === expiredToo
     return now() < known.expiresAt || (expiredToo && now() < known.renewableUntil)
   }
 
-  /**
-   * Rejects if the core refuses. With `expiredToo`, an expired grant is accepted while its session can be
-   * renewed.
-   */
+  /** Rejects if the core refuses. `expiredToo` accepts an expired grant while its session can be renewed. */
   function authorize(
     credentials: Credentials,
     correlationId: string,
@@ -97,7 +95,7 @@ export const grantsOf = perGateway((gateway) => {
       return call?.known !== undefined && isAccepted(call, expiredToo) ? call.known : undefined
     },
     authorize,
-    /** Accepts a closed session. Not cached. */
+    /** Asks a core and accepts a closed session. The answer is not cached. */
     authorizeClosedToo: (credentials: Credentials, correlationId: string): Promise<{ sessionId: string }> =>
       sessions.authorizeGrant({ credentials, closedToo: true }, { headers: { 'x-correlation-id': correlationId } }),
     /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */

@@ -26,14 +26,14 @@ export function withTimes<M extends object>(message: M): WithTimes<M> {
   return fields as WithTimes<M>
 }
 
-/** No log has more events than uint32 counts. */
+/** Limits a sequence to uint32. No log has more events. */
 export function toUint32(sequence: number | undefined): number | undefined {
   return sequence === undefined ? undefined : Math.min(sequence, UINT32_MAX)
 }
 
 /**
- * Removes only what the protos cannot represent: lone surrogates and an invalid viewport. The core repairs
- * the rest.
+ * Converts the advisory fields. Removes only what the protos cannot represent: lone surrogates and an
+ * invalid viewport. The core repairs the rest.
  */
 export function toAdvisory({ locale, pageContext }: { locale?: string; pageContext?: PageContext }) {
   return {

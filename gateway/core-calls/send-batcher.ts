@@ -25,7 +25,7 @@ const BATCHES_MAX = 2
 const batcherOf = perGateway((gateway) => {
   const { config, clock, metrics } = gateway
   let lastSize = 0
-  /** The sends are in order of arrival, so those that waited too long are the first ones. */
+  /** Sends a batch without the sends that waited too long. They are the first ones, in order of arrival. */
   async function sendAll(sends: QueuedSend[]): Promise<PromiseSettledResult<AcceptedMessage>[]> {
     const inTime = sends.filter(({ since }) => clock.now() - since < config.CORE_DEADLINE_MS)
     const results = inTime.length > 0 ? await callCore(inTime) : []
@@ -62,7 +62,7 @@ const batcherOf = perGateway((gateway) => {
 
 /**
  * Sends a visitor's message in a batch. Fails with a retryable `ServiceUnavailable` if the queue is full,
- * if the send waits longer than `CORE_DEADLINE_MS` (or the queue would grow behind slow calls), and if the
+ * if the send waits longer than `CORE_DEADLINE_MS`, so that slow calls do not fill the queue, and if the
  * call fails. The outcome is then unknown, and the operation id makes a retry safe.
  */
 export async function sendMessage(gateway: Gateway, message: VisitorMessage): Promise<AcceptedMessage> {

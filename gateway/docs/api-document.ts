@@ -152,14 +152,14 @@ function eventSchemas(): Json {
   return openForNewFields(described)
 }
 
-/** Clients must accept unknown fields, because later versions add some. */
+/** Allows unknown fields, which clients must accept because later versions add some. */
 function openForNewFields<Described extends object>(described: Described): Described {
   return JSON.parse(JSON.stringify(described, (key, item) => (key === 'additionalProperties' ? undefined : item)))
 }
 
 /**
- * A deep copy, so that changes do not affect the validating schemas. Replaces patterns that some languages
- * cannot read.
+ * Returns a deep copy, so that the validating schemas stay unchanged, with patterns that all languages
+ * read.
  */
 function copyOf(value: object): object {
   return JSON.parse(

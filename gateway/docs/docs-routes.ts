@@ -10,7 +10,7 @@ const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
 /** Level 9 compresses 4 MB in half a second. Level 11 takes 9 s for 10 % less. */
 const SCRIPT_BROTLI_QUALITY = 9
-/** For a client that does not read the script, the process buffers one piece. */
+/** Size of the pieces of the script. For a client that does not read, the process buffers one piece. */
 const PIECE_BYTES = 65_536
 
 /** Runs in the browser, so it uses no other code of this module. Scripts cannot set `Origin`. */
@@ -53,7 +53,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     })
 }
 
-/** Made at the first request, because it keeps 17 MB of text in memory. */
+/** Loads the reference at the first request, because it keeps 17 MB of text in memory. */
 async function startReference(gateway: FastifyInstance): Promise<FastifyInstance> {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const app = fastify()
@@ -98,7 +98,7 @@ const acceptedEncoding = (accepted = '') =>
     }),
   ) ?? 'identity'
 
-/** Allows the reference's scripts and calls to this gateway. */
+/** Returns a policy that allows the reference's scripts and calls to this gateway. */
 function pagePolicy(html: string) {
   const inline = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, source = '']) => source)
   const hashes = inline
@@ -118,10 +118,7 @@ function pagePolicy(html: string) {
   ].join('; ')
 }
 
-/**
- * Uses the origin that the reader entered on the docs page. Browsers send `same-origin` only for pages of
- * this host.
- */
+/** Uses the origin that the reader entered. Browsers send `same-origin` only for pages of this host. */
 export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']
   if (typeof origin === 'string' && headers['sec-fetch-site'] === 'same-origin') headers.origin = origin

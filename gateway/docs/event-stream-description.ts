@@ -29,7 +29,7 @@ interface Described {
   paths?: Record<string, Record<string, { responses: Record<string, Json> }>>
 }
 
-/** For tools that do not read 3.2, which alone has `itemSchema`: the stream has the schema of its events' data. */
+/** Converts the document to 3.1, which has no `itemSchema`: the stream has the schema of its events' data. */
 export function asOpenApi31(document: object): object {
   const older = structuredClone(document) as Described
   for (const operations of Object.values(older.paths ?? {}))

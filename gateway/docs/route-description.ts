@@ -9,9 +9,9 @@ type OwnHeader = keyof typeof texts.headers
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Needs a workspace session. Such a route is not part of the widget API. */
+    /** Whether the route needs a workspace session. It is then not part of the widget API. */
     operator?: boolean
-    /** In addition to those of the checks. */
+    /** Error codes of the route, in addition to those of its checks. */
     errors?: readonly PublicErrorCode[]
     headers?: readonly OwnHeader[]
     stream?: boolean
@@ -54,7 +54,7 @@ const { common, answers } = texts
 const VERSION = { ...common.version, schema: { type: 'string', enum: [CONTRACT_VERSION] }, example: CONTRACT_VERSION }
 const EVERY_HEADER = { ...common.correlationId, schema: { type: 'string', pattern: correlationIdPattern } }
 
-/** Without `Authorization`, which the security scheme describes. */
+/** Describes the request headers without `Authorization`, which the security scheme describes. */
 export function parametersOf({ idempotent, keyField, headers = [], operator }: FastifyContextConfig): Json[] {
   const key = { ...common.idempotencyKey, schema: OperationId, required: idempotent === true }
   if (keyField) key.description += ` Equal to \`${keyField}\`.`

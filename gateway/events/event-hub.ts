@@ -38,7 +38,7 @@ export interface Stream {
   wheelSlot: Set<Stream> | undefined
 }
 
-/** Gets `opened` first, then events, then `ended` once. A refused subscription gets `ended` only. */
+/** A sink gets `opened`, then events, then `ended` once. A refused subscription gets `ended` only. */
 export interface EventSink {
   opened(reader: Stream, sessionId: string, conversationId: string): void
   /** Writes the bytes of `events` events (default: 1), which readers may share. */
@@ -55,7 +55,7 @@ export interface EventSink {
 interface Entry extends StreamSubscription {
   id: number
   credentials: Credentials
-  /** Undefined once the subscription has opened. */
+  /** Where the stream begins; undefined once the subscription has opened. */
   start: StartPoint | undefined
   sink: EventSink
   reader: Stream
@@ -65,7 +65,7 @@ interface Entry extends StreamSubscription {
   attached: boolean
   epoch: string
   position: number
-  /** Last sent to the reader, or known when its stream began. */
+  /** The availability that was last sent to the reader, or known when its stream began. */
   availability: string
   waitingSince: number
   /** Type of the event, or public code of the error, that ended the stream. */
@@ -131,8 +131,8 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /**
-   * Subscribes on the core with the fewest subscriptions; on one that refused the entry only if no other is
-   * up. Otherwise the entry waits. Returns false if no core is up or connecting.
+   * Subscribes on the core with the fewest subscriptions; on one that refused the entry only if no other
+   * is up. If none is up, the entry waits. Returns false if no core is up or connecting.
    */
   function attach(entry: Entry) {
     const up = linksUp()
@@ -163,7 +163,7 @@ export const hubOf = perGateway((gateway) => {
     presence.ended(entry)
   }
 
-  /** `refusal`: why a core ended the subscription; undefined if no core serves it. */
+  /** `refusal` says why a core ended the subscription; undefined if no core serves it. */
   function finish(entry: Entry, refusal?: GatewayError) {
     drop(entry)
     if (entry.opened) entry.sink.ended(entry.reader, undefined, entry.endedBy ?? refusal?.code)
@@ -246,8 +246,8 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /**
-   * Only to readers whose last availability differs: one that resumes on another core may have missed the
-   * change, or already have it.
+   * Writes only to readers whose last availability differs: one that resumes on another core may have
+   * missed the change, or already have it.
    */
   function forwardAvailability(readers: Iterable<Entry>, data: string, occurredAt: Date) {
     const type = 'availability.changed'
@@ -342,9 +342,9 @@ export const hubOf = perGateway((gateway) => {
   }
 })
 
-/** Each moved stream reads what it may have missed. */
+/** Streams that move at once. Each reads what it may have missed. */
 const MOVES_MAX = 20
-/** Smaller differences stay, so that no stream moves to and fro. */
+/** Smaller differences between cores stay, so that no stream moves to and fro. */
 const SLACK_MIN = 10
 const SLACK_SHARE = 0.1
 

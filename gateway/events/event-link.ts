@@ -95,7 +95,7 @@ export function createEventLink(
 
   return {
     state: () => state,
-    /** Dropped if the link is not up, because its subscription ended with the connection. */
+    /** Drops a command if the link is not up, because its subscription ended with the connection. */
     send: (command: LinkCommand) => queue.push(command),
     start: () => void connect(),
     stop() {

@@ -10,8 +10,8 @@ import { type EventSink, hubOf, type StartPoint, type Stream } from './event-hub
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
 /**
- * Sent as `retry`, a quarter of it or more, at random: the clients of a gateway that dies must not return
- * at once.
+ * The reconnect time that a stream sends as `retry` is a quarter of this or more, at random, so that the
+ * clients of a gateway that dies do not return at once.
  */
 const RECONNECT_HINT_MS = 2_000
 /** Unsent data above which a slow reader is disconnected. */
@@ -151,7 +151,7 @@ export const streamsOf = perGateway((gateway) => {
   }
 
   return {
-    /** Resolves once the stream has begun. Rejects with a `GatewayError` if it is refused; then nothing was sent. */
+    /** Resolves when the stream has begun. Rejects with a `GatewayError`, before any byte, if it is refused. */
     open(
       reply: FastifyReply,
       { credentials, start, correlationId }: { credentials: Credentials; start: StartPoint; correlationId: string },
@@ -201,7 +201,7 @@ function uncork(socket: Socket) {
   socket.uncork()
 }
 
-/** Some proxies forward the headers with the first bytes of the body only, so a comment follows. */
+/** Adds a comment, because some proxies forward the headers only with the first bytes of the body. */
 export const encodeOpening = (retryMs: number) => `retry: ${Math.round(retryMs)}\n\n: open\n\n`
 
 export const encodeHeartbeat = (position: number) => `: hb ${position}\n\n`

@@ -24,7 +24,7 @@ export const presenceOf = perGateway(() => {
   const send = (link: Sender, value: Update) => link.send({ case: 'presence', value })
 
   return {
-    /** Called each time a core has opened the stream, also after a move. */
+    /** Must be called each time a core has opened the stream, also after a move. */
     opened(stream: object, { conversationId, workspaceId }: { conversationId: string; workspaceId: string }) {
       if (streams.has(stream)) return
       lastId = (lastId + 1) >>> 0

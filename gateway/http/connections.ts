@@ -9,11 +9,11 @@ import { rawAnswer } from './raw-answers.ts'
 const CHECK_MS = 1_000
 /** An ended connection is destroyed after so many checks. Until then the client can read the last bytes. */
 const CHECKS_AFTER_END = 3
-/** Further refused connections of an address get no answer. */
+/** Refused connections per address that get an answer. Further ones get none. */
 const REFUSED_MAX = 10
 /** How long a stopping gateway waits for clients to finish or close. */
 const STOP_CLIENTS_MS = 2_000
-/** Less than the grace time of the process. */
+/** How long a stopping gateway waits for its own answers: less than the grace time of the process. */
 const STOP_ANSWERS_MS = 8_000
 
 interface AddressCount {
@@ -22,7 +22,7 @@ interface AddressCount {
   refused: number
 }
 
-/** There are thousands, so a connection holds no closures. */
+/** An open connection. There are thousands, so it holds no closures. */
 interface Connection {
   checks: number
   kind: 'accepted' | 'refused'

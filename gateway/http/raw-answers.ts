@@ -17,13 +17,13 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'x-frame-options': 'DENY',
 }
 
-/** The request's own id if it is well formed, else a new one. */
+/** Returns the request's own id if it is well formed, else a new one. */
 export function correlationIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-correlation-id']
   return (typeof given === 'string' && validCorrelationId(given)) || randomUUID()
 }
 
-/** For a failure written to the connection itself. `request` is set if its headers were read. */
+/** Encodes a failure that is written to the connection itself. `request` is set if its headers were read. */
 export function rawAnswer(failure: GatewayError, request?: IncomingMessage): string {
   const correlationId = correlationIdOf(request ?? { headers: {} })
   const body = JSON.stringify(failure.envelope(correlationId))

@@ -31,7 +31,7 @@ export function acceptJsonBodies(app: FastifyInstance) {
   })
 }
 
-/** Waits for the first byte or the end of a chunked body. */
+/** Whether a request has no body. Waits for the first byte or the end of a chunked body. */
 export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
   const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
   if (encoding === undefined) return Number(length ?? 0) === 0

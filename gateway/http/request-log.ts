@@ -3,7 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 const METHODS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent', 'child'] as const
 
 /**
- * Makes its child logger when the request writes its first line. Most requests write none, and creating the
+ * The logger of a request. Its child logger is made with the first line. Most requests write none, and a
  * child logger costs more than all checks of a request.
  */
 class RequestLog {

@@ -3,7 +3,7 @@ import createRouter from 'find-my-way'
 import { GatewayError } from '../errors.ts'
 
 export const PARAM_MAX_LENGTH = 128
-/** This router matches paths only. */
+/** The method of all paths in this router, which matches paths only. */
 const ANY_METHOD = 'GET'
 
 /**

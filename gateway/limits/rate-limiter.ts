@@ -2,7 +2,7 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 
 export type RateDecision = { allowed: true } | { allowed: false; retryAfter: number }
 
-/** `take` may wait for a store outside the process. */
+/** Limits requests per key. `take` may wait for a store outside the process. */
 export interface RateLimiter {
   take(key: string): RateDecision | Promise<RateDecision>
   giveBack(key: string): void | Promise<void>

@@ -6,21 +6,21 @@ import type { Check } from '../in-order.ts'
 import { createRateLimiter, type RateDecision, type RateLimiter } from './rate-limiter.ts'
 import { createSharedBuckets } from './shared-rate-limiter.ts'
 
-/** Per limit, of addresses or sessions. */
+/** Addresses or sessions that have a bucket, per limit. */
 const KEYS_MAX = 100_000
-/** Per session. A tab that shows the chat sends 30. */
+/** Reports of presence per session. A tab that shows the chat sends 30. */
 const PRESENCE_PER_MINUTE = 120
 
 type RateLimit = keyof ReturnType<typeof limitersOf>
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** `sends`, `calls` and `presence` count per session, the others per client address. */
+    /** The rate limit: `sends`, `calls` and `presence` count per session, the others per client address. */
     rate?: RateLimit
   }
 }
 
-/** If undefined, each gateway counts alone. */
+/** Buckets that several gateways share; if undefined, each gateway counts alone. */
 export const sharedBucketsOf = perGateway(({ config: { RATE_LIMIT_REDIS_URL: url }, clock: { now }, logger }) =>
   url === '' ? undefined : createSharedBuckets({ url, now, logger }),
 )
@@ -54,7 +54,7 @@ export function enforce({ metrics }: Gateway, limit: RateLimit, decision: RateDe
   throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })
 }
 
-/** The last check of a request. */
+/** Rejects a request above its rate limit with `RateLimited`. The last check of a request. */
 export const checkRate: Check = (request) => {
   const { rate } = request.routeOptions.config
   if (rate !== undefined) return takeRate(request, rate)

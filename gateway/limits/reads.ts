@@ -13,17 +13,17 @@ declare module 'fastify' {
   }
 }
 
-/** A send waits for the work of these reads; more at once would not be answered sooner. */
+/** Reads that a core answers at once. A send waits for their work, and more would not be answered sooner. */
 const READS_MAX = 8
 const PER_SESSION = { max: 2, waitingMax: 120 }
 const PER_ADDRESS = { max: 4, waitingMax: 500 }
 const WAITING_MAX = 5_000
-/** Per session. Each change of an inbox goes to all streams. */
+/** Open streams per session. Each change of an inbox goes to all of them. */
 const OPERATOR_STREAMS_MAX = 30
 /** How long an answer that is not read counts for its session and address. */
 const UNREAD_MS = 1_000
 
-/** One read can cost as much as thousands of sends. */
+/** Limits reads and streams of operators, because one read can cost as much as thousands of sends. */
 const readSlotsOf = perGateway(({ config, clock }) =>
   createSlots({
     max: READS_MAX,
@@ -56,7 +56,7 @@ function endWhenRead(slot: Slot, reply: FastifyReply) {
   })
 }
 
-/** Rejects with `RateLimited` or `ServiceUnavailable`. */
+/** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
 export async function enterRead(request: FastifyRequest, reply: FastifyReply, session: string) {
   const { gateway } = request.server
   const groups = [

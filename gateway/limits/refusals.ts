@@ -20,20 +20,20 @@ const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
   'InstallationNotFound',
 ])
 
-/** Of grants to cache, and of accepted values to remember. */
+/** Number of grants to cache, and of accepted values to remember. */
 export const GRANTS_MAX = 50_000
 
-/** Each refused request may have caused calls to cores. */
+/** Limits refused requests per address, because each may cause calls to cores. */
 const refusalLimitOf = perGateway((gateway) => {
   const limiter = limiterOf(gateway, 'refusals')
   const accepted = createLruCache<true>(GRANTS_MAX)
   /**
-   * Running first checks, by value. Each resolves to an error if no core was reachable. Concurrent requests
-   * wait for it, so that a valid value takes only one token.
+   * The running first checks, by value. Each resolves to an error if no core was reachable. Concurrent
+   * requests wait for it, so that a valid value takes only one token.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 
-  /** Gives the token back unless the check ends with a refusal. */
+  /** Takes a token, and gives it back unless the check ends with a refusal. */
   async function checkUnknown<Result>(key: string, address: string, run: () => Promise<Result>) {
     enforce(gateway, 'refusals', await limiter.take(address))
     try {
@@ -89,5 +89,5 @@ function unavailabilityOf(error: unknown) {
   return failure.code === 'ServiceUnavailable' ? failure : undefined
 }
 
-/** Whether an origin, grant, session or site key is not accepted. */
+/** Whether an error says that an origin, grant, session or site key is not accepted. */
 export const isRefusal = (error: unknown) => REFUSALS.has(toGatewayError(error).code)

@@ -11,7 +11,7 @@ declare module 'ioredis' {
 }
 
 const COMMAND_TIMEOUT_MS = 250
-/** After a failure. */
+/** How long the store is not used after a failure. */
 const PAUSE_MS = 1_000
 const START_TIMEOUT_MS = 1_000
 const RECONNECT_MAX_MS = 5_000
@@ -34,7 +34,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / perMs) + 1000)
 return wait
 `
 
-/** A missing bucket counts as full. */
+/** Adds a token to a bucket. A missing bucket counts as full. */
 const GIVE_TOKEN_BACK = `
 local tokens = redis.call('HGET', KEYS[1], 'tokens')
 if tokens then redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', math.min(tonumber(ARGV[1]), tokens + 1))) end
@@ -99,7 +99,7 @@ export function createSharedBuckets(options: {
   }
 
   return {
-    /** `local` enforces the limit while the store is unreachable. */
+    /** Makes a limit, which `local` enforces while the store is unreachable. */
     limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter {
       const { name, local } = options
       const perMs = options.perMinute / 60_000

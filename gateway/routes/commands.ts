@@ -69,7 +69,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
   await app.register(uploadRoute)
 }
 
-/** Without body parsers: the handler streams the body. */
+/** A scope without body parsers, because the handler streams the body. */
 const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
   const { commands } = coreOf(app.gateway)
   const { REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = app.gateway.config

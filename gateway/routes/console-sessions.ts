@@ -147,7 +147,7 @@ export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
 
 type SignedIn = Pick<SignInResponse, 'sessionSecret' | 'session'>
 
-/** The cookie ends with the session. */
+/** Sets a cookie that ends with the session. */
 function setSessionCookie(reply: FastifyReply, origin: URL, { sessionSecret: secret, session }: SignedIn) {
   const leftMs = Date.parse(timeOf(session?.expiresAt)) - reply.server.gateway.clock.now()
   setCookie(reply, 'console', origin, { secret, lifetimeSeconds: Math.max(1, Math.floor(leftMs / 1000)) })

@@ -223,7 +223,7 @@ function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
   return { ...withTimes(message), author: message.author!, ...(quickReplies.length > 0 && { quickReplies }) }
 }
 
-/** A core answers a malformed or too long id with the event `replay.reset.required`. */
+/** Replaces an id that is too long by `invalid`. A core answers it with the event `replay.reset.required`. */
 function lastEventId(headers: Record<string, string | string[] | undefined>) {
   const given = headers['last-event-id']
   if (given === undefined) return undefined

@@ -24,7 +24,7 @@ declare module 'fastify' {
 export const RPC_PREFIX = '/rpc'
 
 const CONTENT_TYPES = ['application/json', 'application/proto', 'application/connect+json', 'application/connect+proto']
-/** A core must not trust proxy headers of clients. */
+/** The only headers that are forwarded. A core must not trust proxy headers of clients. */
 const REQUEST_HEADERS = [
   'content-type',
   'content-encoding',
@@ -124,8 +124,8 @@ function callOf(request: FastifyRequest): NonNullable<FastifyRequest['rpc']> {
 }
 
 /**
- * A core would answer a malformed binary message with an internal error. Not for compressed messages and
- * streams.
+ * Rejects a malformed binary message, which a core would answer with an internal error. Compressed
+ * messages and streams are not checked.
  */
 function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest) {
   if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return

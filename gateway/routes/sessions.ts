@@ -163,7 +163,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   )
 }
 
-/** Marks an answer that repeats that of an earlier request with the same key. */
+/** Marks an answer that repeats the answer to an earlier request with the same key. */
 export function answerOnce<Answer extends { replayed: boolean }>(
   reply: FastifyReply,
   { replayed, ...answer }: Answer,
@@ -172,7 +172,7 @@ export function answerOnce<Answer extends { replayed: boolean }>(
   return answer
 }
 
-/** Caches the authorization of the session's grant. */
+/** Converts a session to the public contract, and caches the authorization of its grant. */
 function answerSession(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): SessionAnswer {
   const { session } = answerOnce(reply, answer)
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')

@@ -6,9 +6,9 @@ import { GatewayError, toGatewayError } from '../errors.ts'
 import { sendFailure } from '../http/failures.ts'
 
 export interface StaticFolders {
-  /** `index.html` and hashed files. */
+  /** Folder of `index.html` and hashed files. */
   console?: string
-  /** `widget.js`, `widget.json`, and files that never change below `widget/v1/<hash>/`. */
+  /** Folder of `widget.js`, `widget.json`, and files that never change below `widget/v1/<hash>/`. */
   widget?: string
 }
 
@@ -18,7 +18,7 @@ const SHORT = 'public, max-age=300'
 /** A path with a content hash: `assets/main-DRGmszWJ.js` or `widget/v1/7ce736f73bc5dfd4/chat.js`. */
 const HASHED = /[-.][\w-]{8}\.\w{1,8}$|^widget\/v1\/[0-9a-f]{16}\//
 
-/** For files and calls of this gateway, and fetched screenshots. */
+/** The console may load files of this gateway, call it and show fetched screenshots. */
 const CONSOLE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -35,7 +35,7 @@ const CONSOLE_POLICY = [
   'trusted-types service-worker',
 ].join('; ')
 
-/** GET /console/…. Paths without an extension serve the page (client-side routing). */
+/** GET /console/…: files of the console. Paths without an extension serve its page (client-side routing). */
 export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   const isBuilt = () =>
     stat(join(folder, 'index.html')).then(
@@ -64,7 +64,7 @@ export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app,
   })
 }
 
-/** GET /widget.js, /widget.json, /widget/…, which every origin may load. */
+/** GET /widget.js, /widget.json and /widget/…: files of the widget, which every origin may load. */
 export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (app, { folder }) => {
   await serveFolder(app, folder)
   app.addHook('onRequest', async (_request, reply) => {

@@ -15,7 +15,7 @@ interface ForwardedCall {
   signal: AbortSignal
 }
 
-/** Exceeds the longest heartbeat interval of a core. */
+/** How long a stream may send no bytes: longer than the longest heartbeat interval of a core. */
 const STREAM_SILENCE_MAX_MS = 330_000
 
 /** Forwards calls with `reply.from` of `@fastify/http-proxy`, over the connections of the pool. */

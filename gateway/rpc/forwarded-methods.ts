@@ -35,7 +35,7 @@ export const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOpt
 
 export const isStream = ({ methodKind }: DescMethod) => methodKind === 'server_streaming'
 
-/** For which a core may wait for events before it answers. */
+/** How long a core may wait for events before it answers. */
 export const waitMaxMs = (method: DescMethod) => (method === EventsService.method.listEvents ? 30_000 : 0)
 
 const methodsWith = (caller: keyof Admission & ('public' | 'bots')): ReadonlyMap<string, DescMethod> =>

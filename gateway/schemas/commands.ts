@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import about from './about.json' with { type: 'json' }
 import { Named, OneOf, Strict, Text, Time } from './fields.ts'
 
-/** The core checks that the bytes match the type. */
+/** Media types of a screenshot. The core checks that the bytes match the type. */
 export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
 
 /** An unknown id is answered with `CommandNotFound`. */

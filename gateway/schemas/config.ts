@@ -20,7 +20,7 @@ import { FieldsOf, Identifier, Named, OneOf, OptionalText, type SchemasOf, Stric
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
 const Count = Type.Integer({ minimum: 0 })
-/** A core omits capabilities that the installation does not have. */
+/** The default is false, because a core omits capabilities that the installation does not have. */
 const Capability = Type.Boolean({ default: false })
 
 const Form = Strict({

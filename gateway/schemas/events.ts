@@ -3,16 +3,16 @@ import { type EventName, eventCategories } from '../../contract/event-categories
 import { OneOf, Score, Sequence, Strict, Time } from './fields.ts'
 import { AuthorAnswer, MessageAnswer } from './messages.ts'
 
-/** An event of `GET /events` (specification, section 6). docs/events.md is generated from these. */
+/** An event of `GET /events` (specification, section 6). docs/events.md is generated from these definitions. */
 export interface EventDefinition {
   data: TSchema
   /** Whether the event ends the stream and the client must not reconnect. */
   terminal: 'never' | 'always' | 'when reauthenticationRequired'
-  /** Whether a stream that resumes replays it. */
+  /** Whether a stream that resumes replays the event. */
   replayed: boolean
-  /** Whether it has an id and a sequence. Others do not change the position. */
+  /** Whether the event has an id and a sequence. Other events do not change the position. */
   sequenced: boolean
-  /** All streams of the conversation, or those of the affected session. */
+  /** Which streams get the event: all of the conversation, or those of the affected session. */
   audience: 'conversation' | 'session'
   meaning: string
 }

@@ -10,7 +10,7 @@ export const Strict = <Properties extends TProperties>(
   options: object = {},
 ): TObject<Properties> => Type.Object(properties, { additionalProperties: false, ...options })
 
-/** A field of the proto without a schema, and not in `Left`, does not compile. */
+/** Code does not compile if a field of the proto has no schema and is not in `Left`. */
 export type SchemasOf<Type, Left extends keyof Type = never> = Record<keyof Omit<ProtoFields<Type>, Left>, TSchema>
 
 export const Text = Type.String()
@@ -25,10 +25,13 @@ export const FieldsOf = <Message, Field extends TSchema>(message: GenMessage<Mes
     >,
   )
 
-/** Without control characters or lone surrogates. Ajv runs it in Unicode mode. */
+/** Matches texts without control characters or lone surrogates. Ajv runs it in Unicode mode. */
 const LINE = '^[^\\p{Cc}\\p{Cs}]*$'
 
-/** Not only white space; without lone surrogates, and control characters other than tab and newline. */
+/**
+ * Matches texts that are not only white space. Excludes lone surrogates, and control characters other
+ * than tab and newline.
+ */
 const TEXT = '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$'
 
 const WELL_FORMED = '^\\P{Cs}*$'
@@ -86,7 +89,7 @@ export const Sequence = Type.Integer({ minimum: 0 })
 export const OneOf = <const Names extends readonly string[]>(names: Names) =>
   Type.Unsafe<Names[number]>({ type: 'string', enum: names })
 
-/** For answers. The type stays `string`, because the value comes from the core. */
+/** A text of an answer. Its type stays `string`, because the value comes from the core. */
 export const Named = (...names: string[]) => Type.String({ enum: names })
 
 export const refuseQuery: onRouteHookHandler = (route) => {

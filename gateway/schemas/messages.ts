@@ -83,7 +83,6 @@ export const MessageAnswer = Strict({
   locale: OptionalText,
   state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
-  /** Its body is then empty. */
   redactedAt: Type.Optional(Time),
   quickReplies: Type.Optional(
     Type.Array(Text, { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),

@@ -4,7 +4,7 @@ import { GatewayError, invalid } from '../errors.ts'
 
 const PATH_MAX_LENGTH = 256
 
-/** No conversions, removals or defaults. Every broken rule is reported. */
+/** Validation without conversions, removals or defaults. Every broken rule is reported. */
 export const ajvOptions: NonNullable<FastifyServerOptions['ajv']> = {
   customOptions: {
     coerceTypes: false,
@@ -34,7 +34,7 @@ function isJsonWithin(limit: number, data: unknown) {
   }
 }
 
-/** Path and rule, never the value. */
+/** Converts errors of Ajv. The result has path and rule, never the value. */
 export function validationError(errors: FastifySchemaValidationError[]): GatewayError {
   return new GatewayError('ValidationFailed', {
     issues: errors.map(({ instancePath, keyword, params }) => {
@@ -45,7 +45,7 @@ export function validationError(errors: FastifySchemaValidationError[]): Gateway
   })
 }
 
-/** The schema rejects everything but digits. */
+/** Parses numbers in a query. The schema rejects everything but digits. */
 export const readQueryNumbers: preValidationHookHandler = (request, _reply, done) => {
   const schema = request.routeOptions.schema?.querystring as
     | { properties?: Record<string, { type?: string }> }
@@ -72,7 +72,7 @@ export const refuseUnknownBody: preValidationHookHandler = (request, _reply, don
   done(issues.length > 0 ? new GatewayError('ValidationFailed', { issues }) : undefined)
 }
 
-/** Before validation. Pictures have no texts. */
+/** Converts line ends before validation. Bodies of pictures have no texts. */
 export const useLineFeedsInBody: preValidationHookHandler = ({ body }, _reply, done) => {
   if (typeof body === 'object' && body !== null) useLineFeedsIn(body)
   done()

@@ -91,7 +91,7 @@ function toDelivery(delivery: Delivery, by: Caller) {
   return toProto(DeliverySchema, { ...delivery, latestAttempt: latest && toAttempt(latest, by) })
 }
 
-/** Errors: `ValidationFailed` for a status not in `known`. */
+/** Returns the names of statuses. Errors: `ValidationFailed` for a status not in `known`. */
 function fromStatuses<Name extends string>(statuses: DeliveryStatus[], known: readonly Name[]) {
   const names = [...new Set(statuses)].map((status) => known.find((name) => name === nameOf(DeliveryStatus, status)))
   if (names.includes(undefined)) throw invalid('/statuses', 'enum')

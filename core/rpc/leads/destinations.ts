@@ -60,7 +60,7 @@ function destinationCalls<Answer>(
     return found
   }
 
-  /** With the secret that a write created. */
+  /** Returns the destination with the secret that a write created. */
   async function withSecret(id: string, secretId: string, by: Requester) {
     const found = await get(id, by)
     return { secret: showSecret(core, found.subscription, secretId), ...show(found) }
@@ -167,7 +167,7 @@ export function subscriptionCalls(core: Core) {
   } satisfies Partial<ServiceImpl<typeof LeadService>>
 }
 
-/** Undefined settings stay. */
+/** The settings of an update. Undefined ones stay. */
 const destinationSettings = ({
   destinationUrl,
   name,
@@ -184,18 +184,18 @@ const destinationSettings = ({
   headers: headers?.headers,
 })
 
-/** Whether `when` is one of the known words is checked with the other settings. */
+/** The word in `when` is checked with the other settings. */
 const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
   workflow && { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen }
 
-/** Whether the words are known is checked with the other settings. */
+/** The words are checked with the other settings. */
 function fromPolicy(policy: EventPolicyMessage | undefined) {
   if (!policy) return undefined
   const { types, sources, installations } = policy
   return { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy
 }
 
-/** What is shown of a destination, where it is not what is stored. */
+/** Returns the shown fields of a destination that differ from the stored ones. */
 function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
   const { maxPerSecond, secrets, headers = [], disableAfterNotFound = defaultDisableAfterNotFound } = subscription
   const activeId = activeSecret(secrets, at)?.secretId

@@ -26,11 +26,11 @@ type ClaimState = MessageInitShape<typeof ClaimStateSchema>
 
 const maxLimit = 20_000
 const maxPerDestination = 1_000
-/** Of results and renewals. A worker that sends more is disconnected. */
+/** Results and renewals without an answer. A worker with more is disconnected. */
 const maxUnanswered = 50_000
-/** For which an answer to a result waits for the next message. */
+/** The longest time that an answer to a result waits for the next message. */
 const answerWithinMs = 50
-/** At which a stopping worker's last deliveries are awaited. */
+/** How often a stopping worker's last deliveries are checked. */
 const drainCheckMs = 5
 
 /**
@@ -205,7 +205,7 @@ function refuse(error: unknown) {
   throw error
 }
 
-/** Undefined if the message has no outcome. */
+/** Returns undefined if the message has no outcome. */
 export function fromResult({
   deliveryId,
   attemptId,
