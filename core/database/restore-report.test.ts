@@ -23,3 +23,27 @@ it('lists lost messages by conversation, all lost bans, and idempotency records 
   expect(text).toContain('Idempotency records that are gone: 1\n')
   expect(text).not.toContain('hash')
 })
+
+it.each([
+  ['sessions', { status: 'revoked' }, { status: 'active' }, 'are live again'],
+  ['sessions', { status: 'active', consents: [1, 2] }, { status: 'active', consents: [1] }, 'Consent decisions'],
+  ['suppressions', undefined, {}, 'Suppressions that are back'],
+  ['consoleSessions', undefined, {}, 'are signed in again'],
+  ['installations', { identitySecrets: ['new'] }, { identitySecrets: ['old'] }, 'Identity secrets'],
+  ['leadSubscriptions', { secrets: ['new'] }, { secrets: ['old'] }, 'Signing secrets'],
+  ['connections', { status: 'disabled' }, { status: 'enabled' }, 'Connections with an earlier status'],
+  ['deliveries', { status: 'accepted' }, { status: 'pending' }, 'are sent again under the same ids'],
+])('lists a document of %s that was %j and is %j again, and none that is the same', async (name, was, is, title) => {
+  const [changed, same] = [`changed ${title}`, `same ${title}`]
+  const replacedOnes = replaced.collection<{ _id: string }>(name)
+  const restoredOnes = restored.collection<{ _id: string }>(name)
+  await replacedOnes.insertMany([{ _id: same, ...is }, ...(was ? [{ _id: changed, ...was }] : [])])
+  await restoredOnes.insertMany([
+    { _id: same, ...is },
+    { _id: changed, ...is },
+  ])
+  const text = await reportOf({ file: 'backup', at: new Date(), restored, replaced })
+  const [part = ''] = text.split('## ').filter((each) => each.split('\n', 1)[0]!.includes(title))
+  expect(part).toContain(`- ${changed}\n`)
+  expect(text).not.toContain(`- ${same}\n`)
+})
