@@ -14,7 +14,7 @@ interface Site {
   streams: Set<StreamSubscription>
   /** Time from which `check` evaluates the installation again. 0 means at every call. */
   nextAt: number
-  /** Announced changes so far. An evaluation is repeated if one arrives while it runs. */
+  /** Number of announced changes. An evaluation is repeated if a change arrives while it runs. */
   changes: number
 }
 
@@ -108,7 +108,7 @@ export const availabilitySenderOf = perCore((core) => {
 })
 
 const checkEveryMs = 500
-/** A core looks at its lease in `operator-presence.ts` so often, and renews it when half of its 10 s are over. */
+/** Interval at which a core checks its lease (`operator-presence.ts`). It renews the lease after half of its 10 s. */
 const presenceEveryMs = 3_000
 
 export const availabilityJobs = (core: Core) =>

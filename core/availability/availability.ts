@@ -6,7 +6,7 @@ import { operatorPresenceOf } from './operator-presence.ts'
 /** Whether visitors can reach somebody now. */
 export interface AvailabilityState {
   online: boolean
-  /** The next change that the opening hours cause. Absent if it would change nothing. */
+  /** Time of the next change by the opening hours. Absent if it would not change `online`. */
   nextChangeAt?: Date
 }
 
@@ -29,7 +29,7 @@ function openingStateOf(core: Core, key: object, availability: Availability): Op
   return fresh
 }
 
-/** Decides by override, opening hours and presence of operators. */
+/** Decides from the mode, the opening hours and the presence of operators. */
 export async function readAvailability(
   core: Core,
   installation: Pick<Installation, 'workspaceId' | 'availability'>,

@@ -8,11 +8,11 @@ import { wakeupsOf } from '../wakeups/wakeups.ts'
 /** Id that is announced as changed when an inbox becomes watched or unwatched on a core. */
 export const presenceChanged = 'operator-presence'
 
-/** Lease of a process. If the process dies, its operators are treated as present until it ends. */
+/** Duration of a process's lease. After its death, its operators are treated as present until the lease ends. */
 const leaseMs = 10_000
 /** Time for which an operator is treated as present after leaving, because consoles reconnect. */
 const graceMs = 5_000
-/** Operators of further workspaces do not count as present. */
+/** Maximum number of watched workspaces. Operators of further ones do not count as present. */
 const maxWorkspaces = 10_000
 const maxIdLength = 64
 const readAgainMs = 1_000
@@ -54,7 +54,7 @@ export const operatorPresenceOf = perCore((core) => {
     if (isChanged) await wakeupsOf(core).hint(presenceChanged)
   }
 
-  // One after another, so that an older list never replaces a newer one.
+  // Writes run one after another, so that an older list never replaces a newer one.
   const writing = createSingleFlight(
     () => isDue,
     async () => {
@@ -70,7 +70,7 @@ export const operatorPresenceOf = perCore((core) => {
   }
 
   return {
-    /** Somebody watches the inbox of a workspace, or of all, until the returned function is called. */
+    /** Records that somebody watches the inbox of a workspace, or of all, until the returned function is called. */
     enter(workspaceId: string | undefined = everyWorkspace) {
       const isTooMany = watchers.size >= maxWorkspaces && !watchers.has(workspaceId)
       if (isTooMany || workspaceId.length > maxIdLength) return () => {}

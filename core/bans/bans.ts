@@ -38,8 +38,8 @@ export async function banSession(
     await banNetwork(core, network, [...ids.workspaceIds, ...ids.connectionIds], until)
   }
   await storeBan(core, ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
-  // No session begins after the ban is written, so this read finds every session that must end. The
-  // other cores are told before the sessions end, because this process may die in between.
+  // A session that is inserted after this write finds the ban and ends itself, without a grant. So this read
+  // finds all others. The other cores are told before the sessions end, because this process may die in between.
   const unended = await sessionStoreOf(core).unendedOf(ids, at)
   await wakeupsOf(core).changing([...new Set([...unended, sessionId])], () =>
     sessionStoreOf(core).endAll(unended, 'banned'),
@@ -53,13 +53,13 @@ export async function unbanSession(core: Core, sessionId: string, workspaceId?: 
   return session
 }
 
-/** Also works after an erasure has removed all sessions of the visitor. Errors: `ValidationFailed`. */
+/** Lifts the ban of a verified visitor, also if an erasure has removed all sessions. Errors: `ValidationFailed`. */
 export async function unbanSubject(core: Core, workspaceId: string, externalSubject: string) {
   validate(field('/externalSubject', externalSubject, text(1, 256)))
   await liftBans(core, await banIdsOfSubject(core, workspaceId, externalSubject))
 }
 
-/** `addressBannedUntil` is the end of a ban of the session's network address. */
+/** Returns the bans of a session. `addressBannedUntil` is the end of the ban of its network address. */
 export async function banOf(
   core: Core,
   session: Session,
@@ -101,7 +101,7 @@ async function liftBans(core: Core, ids: string[]) {
   await core.db.visitors.deleteMany({ _id: { $in: ids } })
 }
 
-/** 1 hour and 30 days. */
+/** Limits of a ban of an address: 1 hour and 30 days. */
 const minAddressBanSeconds = 3_600
 const maxAddressBanSeconds = 2_592_000
 

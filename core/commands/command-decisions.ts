@@ -31,7 +31,7 @@ interface ScreenshotAcknowledgement extends Acknowledgement {
   upload?: { maxBytes: number; contentTypes: readonly string[]; expiresAt: Date }
 }
 
-/** Outcomes that the page reports after the visitor's decision. */
+/** Outcomes that the page reports after the visitor has accepted. */
 const reportedOutcomes: readonly CommandState[] = ['completed', 'failed']
 
 /**

@@ -26,7 +26,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return found ? toCommand(found) : undefined
   },
 
-  /** Latest first. */
+  /** Returns commands of a session, latest first. */
   async list(sessionId: string, limit: number): Promise<Command[]> {
     const found = commands.find({ sessionId }).sort({ requestedAt: -1, _id: -1 }).limit(limit)
     return (await found.toArray()).map(toCommand)
@@ -59,7 +59,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return matchedCount === 1
   },
 
-  /** Makes a file the screenshot. Returns undefined without consent or if the file was abandoned. */
+  /** Makes a file the screenshot. Returns undefined if there is no consent or the file was abandoned. */
   async completeUpload(
     commandId: string,
     step: Transition,
@@ -79,7 +79,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     return completed ? toCommand(completed) : undefined
   },
 
-  /** Returns false if the file is the screenshot of the command, or is unknown. */
+  /** Marks a file as abandoned. Returns false if it is the screenshot of the command, or is unknown. */
   async abandonUpload(commandId: string, fileId: string) {
     const { matchedCount } = await commands.updateOne(
       { _id: commandId, 'uploads.fileId': fileId },

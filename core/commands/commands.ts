@@ -15,7 +15,7 @@ import { takeStep } from './command-decisions.ts'
 import { commandStoreOf } from './command-store.ts'
 import { type Command, type CommandKind, capabilityOf, navigationIssue, progressAt, stateAt } from './model.ts'
 
-/** The caller, by the name in its token. If `workspaceId` is set, it may access only that workspace. */
+/** The caller. `subject` is the name in its token. If `workspaceId` is set, it may access only that workspace. */
 export interface Operator {
   subject: string
   workspaceId?: string
@@ -110,7 +110,7 @@ async function request(
   validate(field('/clientOperationId', clientOperationId, operationId))
   const session = await findSession(core, sessionId, workspaceId)
   const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
-  // Callers cannot choose an id with a space.
+  // Ids that callers choose have no space, so they never equal this generated id.
   const operation = clientOperationId ?? `own ${commandId}`
   const inputHash = hashInput({ kind, ...input })
   const earlier = await store.findOperation(sessionId, operation)
@@ -146,7 +146,7 @@ async function request(
   return { content: command, replayed: false }
 }
 
-/** If the capability was disabled since the first request, a missing event is not written. */
+/** Answers a repeated request. Writes no missing event if the capability was disabled since the first request. */
 async function repeat(core: Core, command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
   if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
   const installation = await siteDirectoryOf(core).installations.get(session.publicSiteKey)
@@ -178,7 +178,7 @@ async function writeEvent(core: Core, command: Command, type: CommandEventType, 
 
 function announce(core: Core, command: Command) {
   const { commandId, url, label, purpose, transitions } = command
-  // `expiresAt` of the command changes when the visitor consents.
+  // Not `expiresAt` of the command, which changes when the visitor consents.
   const requestedAt = transitions[0]?.at.getTime() ?? 0
   const expiresAt = new Date(requestedAt + core.config.COMMAND_LIFETIME_SECONDS * 1000).toISOString()
   return command.kind === 'navigation'

@@ -18,7 +18,7 @@ export type CommandState = 'requested' | NavigationOutcome | ScreenshotConsent |
 export interface Transition {
   state: CommandState
   at: Date
-  /** `visitor`, `clock` for an expiry, or the name of the operator or service. */
+  /** Who changed the state: `visitor`, `clock` for an expiry, or the name of the operator or service. */
   by: string
 }
 
@@ -43,7 +43,7 @@ const nextStates: Record<CommandKind, Partial<Record<CommandState, readonly Comm
 
 export const expiringStates: CommandState[] = ['requested', 'granted']
 
-/** Returns `expired` after the time limit, even if the database still has the earlier state. */
+/** Returns the state at a time: `expired` after the time limit, even if the stored state is an earlier one. */
 export function stateAt({ kind, state, expiresAt }: CommandProgress, now: number): CommandState {
   return nextStates[kind][state]?.includes('expired') && expiresAt.getTime() <= now ? 'expired' : state
 }
@@ -71,7 +71,7 @@ export function progressAt<C extends CommandProgress>(command: C, now: number): 
   return { ...command, state, transitions: [...command.transitions, { state, at: command.expiresAt, by: 'clock' }] }
 }
 
-/** Returns the rule that a URL violates. It must be http(s) on one of the origins (contract, section 3). */
+/** Returns the violated rule. A valid URL is http(s) on one of the origins (contract, section 3). */
 export function navigationIssue(url: string, origins: string[]): string | undefined {
   if (url.length > 2048) return 'maxLength'
   const target = URL.parse(url)

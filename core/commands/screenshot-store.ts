@@ -1,7 +1,7 @@
 import { MongoRuntimeError, ObjectId } from 'mongodb'
 import { perCore } from '../core.ts'
 
-/** The bytes of screenshots. The caller gets the id of a file before it writes the file. */
+/** Stores the bytes of screenshots. The caller gets the id of a file before it writes the file. */
 export const screenshotStoreOf = perCore(({ database: { screenshots: bucket } }) => {
   return {
     newFileId: () => new ObjectId().toHexString(),
@@ -23,7 +23,7 @@ export const screenshotStoreOf = perCore(({ database: { screenshots: bucket } })
 
     read: (fileId: string): AsyncIterable<Uint8Array> => bucket.openDownloadStream(new ObjectId(fileId)),
 
-    /** Also deletes a file that is not completely written. */
+    /** Deletes a file, also one that is not completely written. */
     async delete(fileId: string) {
       try {
         await bucket.delete(new ObjectId(fileId))

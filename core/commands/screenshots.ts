@@ -33,7 +33,7 @@ export interface Uploaded {
 const maxUploads = 4
 
 /**
- * Stores a screenshot that the visitor consented to, without buffering it in memory. Then every byte is
+ * Stores a screenshot that the visitor consented to, without buffering it in memory. On return, every byte is
  * durable. A failed upload leaves no data. Errors: those of VisitorAccess.authorize and Idempotency.once,
  * `RouteNotAdvertised`, `CommandNotFound`, `ConsentRequired`, `CommandExpired`, `CommandAlreadyResolved`,
  * `UnsupportedMediaType`, `PayloadTooLarge`, `ValidationFailed` (path ""), and errors that `chunks` throws.
@@ -175,7 +175,7 @@ function inspect(
 }
 
 const cleanupEveryMs = 60_000
-/** No upload takes so long, so the process of an unfinished one must have died. */
+/** Age at which an unfinished upload is deleted. No upload takes so long, so its process must have died. */
 const uploadsDeadAfterMs = 600_000
 const batch = 100
 

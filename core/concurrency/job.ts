@@ -8,12 +8,13 @@ export type Job = ReturnType<typeof createJob>
 const logEveryMs = 60_000
 /** The first run begins within this time, because a crash may have left work. */
 const firstRunMs = 5_000
-/** Jobs with a longer period keep to it from the start. */
+/** A job with a longer period also waits that long before its first run. */
 const longPeriodMs = 60_000
 /** Shortest pause before work that `run` says is due. The clocks of cores differ. */
 const minPauseMs = 20
 /** Longest pause after a failure. */
 const retryMs = 5_000
+
 /**
  * Runs work periodically, one run at a time. The pause between runs varies at random by up to 20
  * percent. What makes work calls `wake`, so the period is only for work that a crash has left. `run`
@@ -90,7 +91,7 @@ export function createJob(options: {
   }
 }
 
-/** Creates jobs by their names. */
+/** Creates jobs from their names, periods and functions. */
 export const createJobs = (
   { logger }: { logger: Logger },
   jobs: Record<string, [everyMs: number, run: () => Promise<unknown>]>,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 interface PaceOptions {
   /** Maximum share of the time that the work takes. Default: no limit. */
   share?: number
-  /** Time by which the work is behind. The further behind, the larger the share, up to the whole time. */
+  /** Time by which the work is behind. The share grows with it, up to the whole time. */
   lagMs?: () => number
   /** Minimum time in milliseconds between the starts of two pieces of work. */
   everyMs?: number

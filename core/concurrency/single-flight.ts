@@ -28,8 +28,8 @@ export function createSingleFlight(
 
   async function runAll() {
     try {
-      // So the first round has all work that the current synchronous code adds; with a pace, also what
-      // the I/O callbacks of this turn of the event loop add.
+      // Waits, so that the first round has all work that the current synchronous code adds. With a pace, it
+      // also has what the I/O callbacks of this turn of the event loop add.
       await (paceMs > 0 ? turn() : null)
       while (hasMore()) {
         const begin = () => {
@@ -40,7 +40,7 @@ export function createSingleFlight(
         endRound()
       }
     } finally {
-      // In the same turn as the last call of `hasMore`, so that work after that call starts a run.
+      // Runs in the same turn as the last call of `hasMore`, so that work after that call starts a new run.
       running = undefined
       endRound()
     }
@@ -52,7 +52,7 @@ export function createSingleFlight(
       running ??= runAll()
       return running
     },
-    /** Resolves when no run is active, even after a failed one. Skips the pauses. */
+    /** Resolves when no run is active, even if a run has failed. Skips the pauses. */
     async settled() {
       while (running) {
         skippingPace.abort()

@@ -98,13 +98,13 @@ async function addConsent(core: Core, sessionId: string, consent: StoredConsent)
   return matchedCount === 1 || (await core.db.sessions.findOne(active, { projection: { _id: 1 } })) !== null
 }
 
-/** The other active sessions of the same visitor on the same installation. */
+/** Returns the ids of the visitor's other active sessions on the installation. */
 async function otherSessionIds(core: Core, session: Session): Promise<string[]> {
   const active = { ...othersOf(session), status: 'active' as const }
   return (await core.db.sessions.find(active, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
 }
 
-/** Returns the ids of the other sessions, including those that already had the decision. */
+/** Returns the ids of these sessions, including those that already had the decision. */
 async function addConsentToOthers(core: Core, session: Session, consent: StoredConsent): Promise<string[]> {
   const ids = await otherSessionIds(core, session)
   if (ids.length > 0)

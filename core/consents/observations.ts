@@ -38,7 +38,7 @@ export async function keepPage(core: Core, sessionId: string, installation: Inst
   if (page) await sessionStoreOf(core).setPageContext(sessionId, page, at, policyVersion)
 }
 
-/** Errors: those of `VisitorAccess.rejectEnded`. */
+/** Stores that the panel was closed. Errors: those of `VisitorAccess.rejectEnded`. */
 export async function closePanel(core: Core, sessionId: string) {
   if (!(await sessionStoreOf(core).closePanel(sessionId, new Date(core.now()))))
     await visitorAccessOf(core).rejectEnded(sessionId)

@@ -39,7 +39,7 @@ export async function assignAgent(
   return setAgent(core, conversation, agent, operator)
 }
 
-/** Errors: NotFound. */
+/** Removes the assigned agent. Errors: NotFound. */
 export async function unassignAgent(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
   return setAgent(core, await findConversation(core, conversationId, scope), undefined)
 }

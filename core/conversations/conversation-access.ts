@@ -29,7 +29,7 @@ const readsOf = perCore((core) => {
   }
 })
 
-/** Without `workspaceId`, the caller may access every workspace. Errors: `NotFound`. */
+/** A caller without `workspaceId` may access every workspace. Errors: `NotFound`. */
 export async function findConversation(
   core: Core,
   conversationId: string,
@@ -38,7 +38,7 @@ export async function findConversation(
   return inWorkspace(await readsOf(core).load(conversationId), workspaceId)
 }
 
-/** Throws `NotFound` if the conversation does not exist in the workspace. The data may be a second old. */
+/** Throws `NotFound` if the workspace does not have the conversation. Uses data that may be a second old. */
 export async function requireConversation(core: Core, conversationId: string, workspaceId: string | undefined) {
   inWorkspace(await readsOf(core).facts.get(conversationId), workspaceId)
 }
@@ -92,7 +92,7 @@ export async function sitesOf(core: Core, conversationId: string): Promise<(Inst
   return Promise.all((await sessionStoreOf(core).sitesOf(conversationId)).map((key) => installations.get(key)))
 }
 
-/** Also returns true if the conversation has no installation. */
+/** Whether an installation of the conversation has the capability, or the conversation has no installation. */
 export async function hasSiteCapability(
   core: Core,
   conversationId: string,

@@ -4,7 +4,7 @@ import { type EventType, endsSession, eventTypes, type LogEvent } from '../log-e
 import { field, integer, validate } from '../rules.ts'
 import { findConversation } from './conversation-access.ts'
 
-/** Events of sessions and commands are data of other methods, and need the scopes of those methods. */
+/** Events of sessions and commands are data of other methods, so they need the scopes of those methods. */
 export function isReadable(type: EventType, scopes: ReadonlySet<string>): boolean {
   const [kind] = type.split('.')
   if (kind === 'navigation' || kind === 'screenshot') return scopes.has('commands:read')

@@ -45,7 +45,7 @@ export async function insertConversation({ db }: Core, { conversationId, ...rest
   return upsertedCount === 1
 }
 
-/** See `ConversationDocument.lastSession`. */
+/** Stores the session that has taken over the conversation, unless a higher sequence is stored. */
 export async function setLastSession(
   { db }: Core,
   conversationId: string,
@@ -56,7 +56,7 @@ export async function setLastSession(
 
 export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } | { rating: StoredRating })
 
-/** Records what the log has about conversations that were closed, reopened or rated. */
+/** Records that conversations were closed, reopened or rated. The log already has the events. */
 export async function recordStatus({ db }: Core, changes: StatusChange[]) {
   await db.conversations.bulkWrite(
     changes.map(({ conversationId, ...change }) => {

@@ -132,8 +132,8 @@ async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appe
 }
 
 /**
- * Returns undefined if the stored message has changed since it was read, or if the text is invalid after a
- * remembered message, which the stored one may have passed.
+ * Writes the next text of a message. Returns undefined if the stored message has changed since it was read, or
+ * if the text is invalid after a remembered message, which the stored one may have passed.
  */
 async function write(
   core: Core,
@@ -171,7 +171,7 @@ function nextOf(core: Core, event: GrowingEvent, { text: gained, done, quickRepl
   }
 }
 
-/** Returns false for a message that has changed since it was read. */
+/** Writes the next texts. The result is false for a message that has changed since it was read. */
 async function writeSteps({ db }: Core, steps: GrowthStep[]): Promise<PromiseSettledResult<boolean>[]> {
   const { matchedCount } = await db.events.bulkWrite(
     steps.map(({ event, next: { message, growth } }) => ({

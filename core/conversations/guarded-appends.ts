@@ -16,14 +16,14 @@ export interface Operation {
 /** How often an append is tried if other events of the conversation come first. */
 export const maxTries = 100
 
-/** The log then appends after this end or a later one. */
+/** Reads the stored end of a log. Afterwards the log appends after this end or a later one. */
 export async function readEnd(core: Core, conversationId: string): Promise<LogEnd> {
   const events = eventsOf(core)
   const ends = await logHeadsOf(core).learn([conversationId], (ids) => events.ends(ids, { committed: true }))
   return ends.get(conversationId) ?? { sequence: 0, closed: false }
 }
 
-/** Errors: IdempotencyConflict if the input of the operation was different. */
+/** Returns the event of an operation. Errors: IdempotencyConflict if the operation had a different input. */
 export async function eventOfOperation(
   core: Core,
   { conversationId, operationKey, inputHash }: Operation,

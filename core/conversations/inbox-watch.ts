@@ -13,23 +13,24 @@ interface ConversationChange {
   conversation: Conversation
   events: LogEvent[]
 }
+
 interface InboxWatcher {
   /** Limits the watch to one workspace. Absent for all workspaces. */
   readonly workspaceId?: string
   changed(change: ConversationChange): void
-  /** Messages that grow have gained text, at most about nine times a second. */
+  /** Called when messages that grow have gained text, at most about nine times a second. */
   grew(parts: GrownPart[]): void
-  /** A conversation may have a new note. */
+  /** Called when a conversation may have a new note. */
   noted(conversationId: string): void
-  /** Conversations were erased or hidden for their removal. */
+  /** Called when conversations were erased or hidden for their removal. */
   removed(conversationIds: string[]): void
-  /** From now on the watcher receives every change. It must read the list again. */
+  /** Called when the watcher begins to receive every change. It must then read the list again. */
   ready(): void
 }
 
 const conversationsPerRead = 200
 const eventsPerRead = 2000
-/** Events at the end of a log that the first read of a conversation covers. */
+/** Number of events at the end of a log that the first read of a conversation covers. */
 const firstReadEvents = 50
 const maxRemembered = 50_000
 /** Maximum time by which a conversation's document lags behind its log, including clock differences. */
@@ -114,7 +115,7 @@ export const inboxWatchOf = perCore((core) => {
     for (const watcher of watchersOf(conversation.workspaceId)) watcher.changed(change)
   }
 
-  /** For a new watcher, which may read its list from documents that lag behind the log. */
+  /** A new watcher needs them, because it may read its list from documents that lag behind the log. */
   function reportRecentAgain(watcher: InboxWatcher) {
     const from = now() - lateMs
     for (const { change, at } of recent)

@@ -39,7 +39,7 @@ interface ListQuery {
 
 /** Age in milliseconds of the oldest messages that `reconcile` reads. */
 const reconcileMs = 10 * 60_000
-/** Without this pause, each message of a busy conversation would cause a write. */
+/** Minimum time between two writes. Otherwise each message of a busy conversation would cause a write. */
 const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
@@ -143,7 +143,7 @@ export async function recordActivity({ db }: Core, activities: Activity[]) {
   )
 }
 
-/** Latest first; unanswered ones by waiting time, oldest first. Errors: `ValidationFailed`. */
+/** Returns the latest first; unanswered ones by waiting time, the longest first. Errors: `ValidationFailed`. */
 export async function listConversations(
   core: Core,
   { limit = defaultPage, pageToken, ...query }: ListQuery & { limit?: number; pageToken?: string },

@@ -27,7 +27,7 @@ interface MessageStateChange {
   state: MessageState
   /** States of the message that this change may replace. */
   from: MessageState[]
-  /** The change also applies to earlier messages of agents. */
+  /** Whether the change also applies to earlier messages of agents. */
   isReceipt: boolean
 }
 
@@ -36,7 +36,7 @@ const maxCounted = 10_000
 const maxWaiting = 10_000
 /** Maximum number of receipts that run at once. More of them would delay sends. */
 const receiptsMax = 8
-/** At this age in milliseconds of an unapplied event, its writer is treated as dead. */
+/** Age in milliseconds at which the writer of an unapplied event is treated as dead. */
 const abandonedMs = 10_000
 /** Bodies are large, and a change of states needs none. */
 const withoutBody = { 'message.body': 0 }
@@ -95,7 +95,7 @@ export async function recordReceipt(
 /** Messages that operators have read and that are not marked as sent yet. */
 export const sentMarksOf = perCore((core) => {
   let waiting = new Map<string, LogEvent>()
-  /** Events that `mark` has handled. Every open inbox reports them again. */
+  /** Events that `mark` has handled. Every open inbox reports the same events. */
   const taken = new WeakSet<LogEvent>()
 
   const sending = createSingleFlight(
@@ -113,7 +113,7 @@ export const sentMarksOf = perCore((core) => {
   )
 
   return {
-    /** An operator has read these events, so the visitor's messages among them are sent. */
+    /** Marks the visitor's messages among these events as sent, because an operator has read them. */
     mark(events: LogEvent[]) {
       for (const event of events) {
         if (event.type !== 'message.accepted' || stateOf(event) !== 'queued') continue

@@ -56,7 +56,7 @@ export interface QueuePlace {
   waitingSince?: Date
 }
 
-/** The place after a message, a closing or a reopening. */
+/** Returns the place after a message, a closing or a reopening. */
 export function queuePlaceOf({ sequence, closed, waitingSince }: LogEvent): QueuePlace {
   return closed ? { sequence } : { sequence, open: true, ...(waitingSince && { waitingSince }) }
 }
@@ -112,7 +112,7 @@ export const isRating = ({ type }: LogEvent) => type === 'rating.given'
 
 /** A conversation that never had a tag has no such object. */
 export interface Tags extends Announced {
-  /** In the order in which they were added. */
+  /** Ordered by the time at which they were added. */
   names: string[]
   /** The last change. */
   tag: string
@@ -130,7 +130,7 @@ export const tagOf = (sent: string) =>
 
 export const tagIssue = (tag: string | undefined): FieldIssue | undefined => field('/tag', tag, line(1, 40))
 
-/** Undefined if the event is no message of a bot. */
+/** Returns undefined if the event is not a bot's message. */
 export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botAuthor'] {
   if (message?.author.kind !== 'bot') return undefined
   const { displayName = '', avatarUrl } = message.author
@@ -149,7 +149,7 @@ export interface Note {
 }
 
 export interface TypingTurn {
-  /** Made of the conversation's id and the author, who has at most one turn at a time. */
+  /** Consists of the conversation's id and the author, who has at most one turn at a time. */
   _id: string
   turnId: string
   conversationId: string
@@ -161,7 +161,7 @@ export interface TypingTurn {
   ending?: true
 }
 
-/** `failed` is missing because only browsers use it. */
+/** The states in their order. `failed` is missing because only browsers use it. */
 const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
 export const before = (state: MessageState) => order.slice(0, order.indexOf(state))
 

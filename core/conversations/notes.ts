@@ -37,20 +37,20 @@ export async function addNote(core: Core, note: NewNote, workspaceId: string | u
   return stored
 }
 
-/** Like `addNote`, but adds nothing if the conversation has 100 notes. */
+/** Adds a note of a bot, unless the conversation has 100 notes. Errors: NotFound, IdempotencyConflict. */
 export async function addNoteOfBot(core: Core, note: NewNote, workspaceId: string | undefined) {
   const conversation = await findConversation(core, note.conversationId, workspaceId)
   // The space keeps the id apart from the ids that operators choose.
   await writeNote(core, { ...note, clientOperationId: `bot ${note.clientOperationId}` }, conversation)
 }
 
-/** Oldest first. Errors: NotFound. */
+/** Returns the notes, oldest first. Errors: NotFound. */
 export async function listNotes(core: Core, conversationId: string, workspaceId: string | undefined): Promise<Note[]> {
   await findConversation(core, conversationId, workspaceId)
   return notesOf(core, conversationId)
 }
 
-/** Oldest first. */
+/** Returns the notes, oldest first. */
 export async function notesOf({ db }: Core, conversationId: string): Promise<Note[]> {
   const found = await db.conversations.findOne({ _id: conversationId, ...notErasing }, { projection: { notes: 1 } })
   return found?.notes ?? []

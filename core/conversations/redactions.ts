@@ -50,7 +50,7 @@ export async function redactMessage(
   return withoutText(found, event.occurredAt)
 }
 
-/** Each step can be repeated. */
+/** Removes the texts of withdrawn messages everywhere. Each step can be repeated. */
 export async function applyRedactions(core: Core, redactions: LogEvent[]) {
   if (redactions.length > 0)
     await core.db.events.bulkWrite(

@@ -22,7 +22,7 @@ export const tagEvents: StateEvents<'tags'> = {
 
 type Scope = string | undefined
 
-/** Does nothing if the conversation has the tag. Errors: NotFound, ValidationFailed, also for an 11th tag. */
+/** Does nothing if the conversation has the tag. Errors: NotFound, ValidationFailed (also for an 11th tag). */
 export const addTag = (core: Core, conversationId: string, tag: string, scope: Scope): Promise<Conversation> =>
   changeTag(core, conversationId, tag, scope, true)
 

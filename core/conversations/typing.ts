@@ -24,7 +24,7 @@ import type { TypingTurn } from './model.ts'
 export type TypingState = 'started' | 'stopped'
 
 const overdueBatch = 200
-/** In further conversations, typing expires. */
+/** Maximum number of conversations in which a message ends typing on a core that runs alone. */
 const maxTyped = 10_000
 /** Pause between two lookups after messages. Most authors have no typing turn. */
 const paceMs = 200
@@ -92,7 +92,7 @@ export const typingEndsOf = perCore((core) => {
     { paceMs },
   )
 
-  /** When somebody last typed in a conversation. A core that runs alone knows it, unless it has just started. */
+  /** Time at which somebody last typed. A core that runs alone knows it, unless it has just started. */
   const typedAt = createLruCache<number>(maxTyped)
   const createdAt = core.now()
 
@@ -123,7 +123,7 @@ export const typingEndsOf = perCore((core) => {
   }
 })
 
-/** Also ends turns that other processes began. Returns the time until the next turn expires. */
+/** Ends expired turns, also of other processes. Returns the time until the next turn expires. */
 export async function endOverdueTyping(core: Core): Promise<number | undefined> {
   const { typing } = core.db
   const asOf = new Date(core.now())

@@ -13,7 +13,7 @@ export const unseenAfterDefault = 10
 
 /** Time in milliseconds from a message to the first look. No website may have a shorter wait. */
 export const firstLookMs = 60_000
-/** After this time, another core looks again. Longer than `firstLookMs`. */
+/** Time after which another core looks again. Longer than `firstLookMs`. */
 const lookMs = 5 * 60_000
 const batch = 200
 const read = 200
@@ -64,7 +64,7 @@ async function readLatest(core: Core, conversationId: string) {
   return { end, latest: await eventsOf(core).newestOf(deciding, { conversationId, through: end }, read) }
 }
 
-/** Does nothing without a mail server, or if there is a mail for this message. */
+/** Does nothing if there is no mail server, or already a mail for this message. */
 async function queueMail({ config, db, bus, now }: Core, conversationId: string, messageId: string) {
   if (config.SMTP_URL === '') return
   const at = new Date(now())
@@ -87,7 +87,7 @@ async function moveLook({ db }: Core, conversationId: string, from: Date, to: Da
   return modifiedCount === 1
 }
 
-/** After how many milliseconds the websites of a conversation want to know; undefined for never. */
+/** Returns the shortest wait of the conversation's websites in milliseconds; undefined if none wants to know. */
 async function waitOf(core: Core, conversationId: string) {
   const waits = (await sitesOf(core, conversationId)).flatMap((site) =>
     site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],

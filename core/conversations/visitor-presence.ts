@@ -20,9 +20,9 @@ interface PresenceChange {
 const hereMs = 4_000
 /** Time in which tabs can reconnect, before a visitor without a stream is `gone`. */
 const graceMs = 2_000
-/** If a gateway sends no update for this time, its streams do not count. */
+/** Time without an update after which the streams of a gateway do not count. */
 const silentMs = 2_000
-/** If two checks are further apart, this process was busy or stopped. */
+/** Maximum time between two checks. If it is exceeded, this process was busy or stopped. */
 const lateCheckMs = 1_000
 const maxTabs = 50
 /** Maximum number of streams, and of visitors. Further ones are not counted. */
@@ -182,7 +182,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
     async check() {
       const isLate = now() - checkedAt > lateCheckMs
       checkedAt = now()
-      // Updates that arrived meanwhile may not have been read.
+      // This process may not have read the updates that arrived while it was busy.
       if (isLate) return
       for (const listen of sources) listen()
       const changes: PresenceChange[] = []

@@ -33,7 +33,7 @@ export function createIdempotencyStore({ idempotency }: { idempotency: Collectio
     updateEach(idempotency, updates),
   )
 
-  /** If the key exists, returns the existing record. */
+  /** Inserts a record. Returns the existing record if the key exists. */
   async function insert(key: string, record: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     for (;;) {
       if (await insertOnce({ _id: key, ...record })) return undefined
@@ -43,7 +43,7 @@ export function createIdempotencyStore({ idempotency }: { idempotency: Collectio
   }
 
   return {
-    /** Leases the key for a new operation or after a dead run. Otherwise returns the earlier record. */
+    /** Leases the key if it is new or its run has died. Otherwise returns the earlier record. */
     async acquire(
       key: string,
       lease: KeyLease,

@@ -96,7 +96,7 @@ async function identifyOnce(
   if (current.status === 'closed') return repeatReplacement(core, current, operation, installation)
   await visitorAccessOf(core).live(sessionId)
   if (current.identity?.operation === operation) return refresh(core, current, current.identity)
-  // Only now, so that an operation that succeeded before the capability was disabled can be repeated.
+  // Checked only now, so that an operation that succeeded before the capability was disabled can be repeated.
   requireCapability(installation, 'identity')
   const session = await followAddress(core, current, clientAddress)
   const identity = await verifiedIdentity(core, session, installation, assertion, operation)
@@ -105,7 +105,7 @@ async function identifyOnce(
   return replaceSession(core, session, identity, operation, installation)
 }
 
-/** Returns the identity of a valid and unused assertion. Changes nothing otherwise. */
+/** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
 async function verifiedIdentity(
   core: Core,
   { workspaceId, connectionId, publicSiteKey }: Session,

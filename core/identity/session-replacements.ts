@@ -44,7 +44,7 @@ export async function replaceSession(
   if (!session.operationSessionId)
     await conversationRecordsOf(core).insertConversation(core, newConversation(session, core.now()))
   await sessionStoreOf(core).insertOnce(session)
-  // Only now, because a ban that is set during the insert may not find the session.
+  // Checked only now, because a ban that is set during the insert may not find the session.
   if (await isSessionBanned(core, session)) {
     await sessionStoreOf(core).end(sessionId, 'banned')
     throw new ServiceError(ErrorCode.VISITOR_BANNED)
@@ -63,7 +63,7 @@ export async function replaceSession(
   })
 }
 
-/** For an operation whose first run died after it had closed the session. */
+/** Completes an operation whose first run died after it had closed the session. */
 export async function repeatReplacement(
   core: Core,
   old: Session,
@@ -103,7 +103,7 @@ async function complete(core: Core, old: Session, operation: string, installatio
   return sessionContentsOf(core).issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
 }
 
-/** Comes on the streams of an anonymous session before the event that ends it. */
+/** Appends the event that the streams of an anonymous session get before the event that ends it. */
 async function appendIdentified(core: Core, { sessionId, conversationId }: Session) {
   const type = 'session.identified'
   const operationKey = operationKeys.session(sessionId, type)

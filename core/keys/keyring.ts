@@ -9,7 +9,7 @@ export type Keyring = ReturnType<typeof createKeyring>
 
 export interface SecretKey {
   kid: string
-  /** At least 32 bytes. */
+  /** The secret of at least 32 bytes. */
   secret: Uint8Array
 }
 

@@ -41,7 +41,7 @@ export interface EventLogDependencies {
   maxWaiting?: number
 }
 
-/** Concurrent writers alone cannot cause so many conflicts, so another cause is likely. */
+/** Maximum tries for one event. Concurrent writers alone cannot cause so many conflicts. */
 const maxTries = 200
 
 export const logOf = perCore((core) => {
@@ -236,7 +236,7 @@ export function createEventLog({
     if (!isStarting) {
       if (inFlight === 0) idle = Promise.withResolvers()
       isStarting = true
-      // The batch has all events of the current synchronous code.
+      // Starts after the current synchronous code, so that the batch has all its events.
       queueMicrotask(start)
     }
     return promise
@@ -258,7 +258,7 @@ export function createEventLog({
      * that reads the end, then a state whose changes are events, decides on the latest state.
      */
     appendAfter: (end: number, draft: EventDraft) => enqueue(draft, end),
-    /** The log may have later events. */
+    /** Returns the presumed end of a log. The log may have later events. */
     endOf: async (conversationId: string) => (await heads.get([conversationId]))[0]!.sequence,
     drain: () => idle.promise,
   }

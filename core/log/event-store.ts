@@ -69,7 +69,7 @@ const activityTypes: EventType[] = [
   'form.submitted',
 ]
 
-/** Reads that say nothing else return committed events only, in the order of their sequences. */
+/** By default, reads return only committed events, in the order of their sequences. */
 export function createEventStore({ events }: { events: Collection<EventDocument> }) {
   const read = async (filter: object, page: { limit?: number; sort?: Record<string, 1 | -1> } = {}) =>
     (await events.find(filter, { ...committed, ...page }).toArray()).map(toEvent)
@@ -300,7 +300,7 @@ export const eventsOf = perCore(({ db }) => createEventStore(db))
 
 export const toEvent = ({ _id, ...event }: WithId<LogEvent>): LogEvent => event
 
-/** The first id of a second. */
+/** Returns the lowest id of the second that has this time. */
 export const idAt = (time: Date) => ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
 
 /** Reads events until the page is full. Always takes the first event, so that a reader advances. */

@@ -84,7 +84,7 @@ export function createLogFollower({
 }: {
   name: string
   store: ReturnType<typeof followerStoreOf>
-  /** Throws to read the events again later. */
+  /** Must throw if the events must be read again later. */
   handle: (events: LogEvent[]) => Promise<void>
   signal: AbortSignal
   now: () => number

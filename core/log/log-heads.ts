@@ -73,7 +73,7 @@ export function createLogHeads(
       return conversationIds.map((id) => heads.get(id) ?? { sequence: 0, closed: false })
     },
 
-    /** The log has an event with this sequence, and the other fields are the state after that event. */
+    /** Caches an end: the sequence of an event that the log has, and the state after that event. */
     advance(conversationId: string, end: LogEnd) {
       if ((heads.get(conversationId)?.sequence ?? -1) < end.sequence) remember(conversationId, end)
     },

@@ -19,7 +19,7 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
   closed: 'session.closed',
 }
 
-/** After this time, the streams of a session end although its end event is not written. */
+/** Time limit for writing an end event. Then the streams of the session end without it. */
 const endWriteMs = 400
 
 const minPart = 100
@@ -28,14 +28,14 @@ interface Watched {
   session: StreamSession
   streams: number
   expiresAt: number
-  /** Wake-ups for this session. Its streams continue only after a check that began after the last one. */
+  /** Number of wake-ups. The streams continue only after a check that began after the last wake-up. */
   changes: number
   /** True while the streams send nothing, because no check has succeeded yet. */
   isHeld: boolean
 }
 
 const checkEveryMs = 300
-/** After this number of `checkSome` calls, each session with an open stream has been read once. */
+/** Number of `checkSome` calls that read each session with an open stream once. */
 const checkSteps = 50
 const expiryEveryMs = 500
 
@@ -85,7 +85,7 @@ export function createSessionCheck({
   checkSteps?: number
 }) {
   const watched = new Map<string, Watched>()
-  /** Watched sessions by the ids whose changes concern them. */
+  /** Watched sessions by the ids of the session, its connection and its site, whose changes concern them. */
   const concerned = new Map<string, Set<Watched>>()
   const checking = new Set<Promise<void>>()
 

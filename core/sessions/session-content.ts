@@ -20,7 +20,7 @@ export const sessionContentsOf = perCore((core) => {
   )
   const endOf = createBatchLoader((ids) => eventsOf(core).ends(ids, { committed: true }))
 
-  /** Returns whether a stream can resume after the last event that the browser has seen. */
+  /** Returns the end of the log, and whether a stream can resume after the last event that the browser has seen. */
   async function replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay> {
     const [conversation, end] = await Promise.all([findConversation(conversationId), endOf(conversationId)])
     const epoch = conversation?.epoch ?? ''

@@ -9,7 +9,7 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
   /** Erasures of the visitor that were unfinished when the session began. They do not remove it. */
   afterErasures?: string[]
-  /** The same of the verified visitor to whom an identification linked the anonymous session. */
+  /** Like `afterErasures`, for the verified visitor to whom an identification linked this anonymous session. */
   joinedAfterErasures?: string[]
   /** Start of the period after which the retention checks whether the session has a message. */
   reviewAt?: Date
@@ -85,7 +85,7 @@ export const sessionStoreOf = perCore((core) => {
     },
 
     sitesOf: (conversationId: string) => sessions.distinct('publicSiteKey', { conversationId }),
-    /** Returns false when the session was not active. `closedBy` is the visitor's operation that closes it. */
+    /** Returns false if the session was not active. `closedBy` is the visitor's operation that closes it. */
     end: (sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string) =>
       updateActive(sessionId, { $set: { status, closedBy } }),
 

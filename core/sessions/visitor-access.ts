@@ -67,12 +67,12 @@ export function createVisitorAccess({
     const expiry = Math.max(session.renewableUntil.getTime(), grantEnd)
     if (session.status === 'active' && Math.min(expiry, session.endsAt.getTime()) <= now()) return 'expired'
     if (session.status === 'revoked' || session.status === 'banned') return session.status
-    // Was the connection never disabled since the session began?
+    // The connection is or was disabled since the session began.
     if (connection?.status !== 'enabled' || session.connectionVersion !== connection.statusVersion) return 'disabled'
     return session.status === 'closed' ? 'closed' : undefined
   }
 
-  /** If not, an operator can allow the site again, and the session then continues. */
+  /** Whether the site allows the session. An operator can allow it again, and the session then continues. */
   const isSiteAllowed = ({ origin }: Pick<Session, 'origin'>, installation: Installation | undefined) =>
     installation?.enabled === true && isOriginAllowed(origin, installation.origins)
 
@@ -161,7 +161,7 @@ export function createVisitorAccess({
     },
 
     live,
-    /** For a write that found the session ended. Throws the error for that end. */
+    /** Throws the error for the end of a session that a write has found ended. */
     async rejectEnded(sessionId: string) {
       await live(sessionId)
       throw new ServiceError(ErrorCode.SESSION_CLOSED)

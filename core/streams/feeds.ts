@@ -42,7 +42,7 @@ export function createFeeds<M>({
   checkSteps?: number
 }) {
   const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
-  // In batches, because many streams join at once after an outage.
+  // Loads in batches, because many streams join at once after an outage.
   const endOf = createBatchLoader(readEnds)
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
   /** Feeds with unread events, and the sequence up to which each must be read. */
@@ -144,7 +144,7 @@ export function createFeeds<M>({
     },
 
     membersOf: (conversationId: string): Iterable<M> => feeds.get(conversationId)?.members ?? [],
-    /** This or another process has written events up to this sequence. `event` is the one at it, if known. */
+    /** Must be called after any process has written up to this sequence. `event` is the event at it, if known. */
     advanced(conversationId: string, sequence: number, event?: LogEvent) {
       const feed = feeds.get(conversationId)
       if (!feed) return

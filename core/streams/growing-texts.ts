@@ -62,7 +62,7 @@ export const growingTextsOf = perCore((core) => {
     void sending.run()
   }
 
-  /** For each event that readers get, because its wake-up may have been lost. */
+  /** Must be called with each event that readers get, because its wake-up may have been lost. */
   function follow(event: LogEvent) {
     const { conversationId, sequence, type, message, growth } = event
     if (!message) return

@@ -53,7 +53,7 @@ export function createRecentEvents(bus: Bus, now: () => number) {
   })
 
   return {
-    /** Returns the events after a sequence, without transient ones; undefined if one up to `through` lacks. */
+    /** Returns the lasting events after a sequence; undefined if memory lacks one up to `through`. */
     read({ conversationId, after, through }: { conversationId: string; after: number; through: number }) {
       const tail = tails.peek(conversationId)
       if (!tail || after < tail.first - 1 || tail.last < through) return undefined

@@ -49,7 +49,7 @@ export function createReplayWindow(
   settings: { maxEvents: number; maxAge: number },
   now: () => number,
 ) {
-  /** Many streams resume at once after an outage, and most of them missed few events. */
+  /** Reads for many streams at once, because many resume after an outage, and most of them missed few events. */
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
       const ranges = keys.map((key) => {
@@ -82,6 +82,7 @@ export function createReplayWindow(
   const startOf = createBatchLoader((ids) => events.starts(ids))
 
   const reset = (reason: ResetReason): ReplayStart => ({ state: 'reset_required', reason, at: new Date(now()) })
+
   /** Returns up to `limit` events after a sequence, in order. The log has all events up to `through`. */
   async function read(conversationId: string, after: number, through: number, limit: number) {
     const recent = recentEvents.read({ conversationId, after, through })

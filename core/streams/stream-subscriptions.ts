@@ -39,9 +39,9 @@ export interface SubscriptionSink {
   replayed(subscriptionId: number, events: EncodedEvent[]): void
   /** Reports the new end of the log to subscriptions that receive no event for it. */
   advanced(subscriptionIds: number[], sequence: number): void
-  /** An installation became online or away. `data` is JSON. The event is not in the log. */
+  /** Reports that an installation became online or away. `data` is JSON. The event is not in the log. */
   availability(subscriptionIds: number[], change: { occurredAt: Date; data: string }): void
-  /** The replay of the subscription waits for `resume`. */
+  /** Reports that the replay of the subscription waits for `resume`. */
   paused(subscriptionId: number): void
   closed(subscriptionId: number, error?: unknown): void
 }
@@ -100,7 +100,7 @@ const checkSteps = 10
 
 const dropOldEveryMs = 60_000
 
-/** After this number of characters a replay pauses until the reader continues it. */
+/** Number of characters after which a replay pauses until the reader continues it. */
 const maxReplayChars = 64 * 1024
 
 export const streamJobs = (core: Core) =>

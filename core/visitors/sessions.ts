@@ -138,7 +138,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
     conversationRecordsOf(core).insertConversation(core, conversation),
     sessionStoreOf(core).insertOnce(session),
   ])
-  // Only now, because a ban that is set during the inserts may not find the session.
+  // Checked only now, because a ban that is set during the inserts may not find the session.
   const bans = await Promise.all([isBrowserBanned(core, session), isNetworkBanned(core, network)])
   if (bans.includes(true)) {
     await sessionStoreOf(core).end(session.sessionId, 'banned')

@@ -34,7 +34,7 @@ export function createChangeConfirmations({
   const confirmed = new Map<string, number>()
   /** Time of the last beat of each other core. */
   const beats = new Map<string, number>()
-  /** Changes in the wake-ups of this process that have arrived. */
+  /** Number of changes in the wake-ups of this process that have arrived. */
   let arrivedUpTo = 0
   const stopping = new AbortController()
 
@@ -92,7 +92,7 @@ export function createChangeConfirmations({
       }
     },
 
-    /** The number of other cores that live, also those that rest. */
+    /** Returns the number of other live cores, including those that rest. */
     others() {
       forgetSilent()
       return beats.size

@@ -2,9 +2,9 @@ import { ObjectId } from 'mongodb'
 
 /** Milliseconds between two beats while somebody needs the proof. */
 export const beatEveryMs = 250
-/** Between two beats otherwise. They tell the other cores that this one lives. */
+/** Milliseconds between two beats otherwise. They tell the other cores that this one lives. */
 const restingBeatEveryMs = 25_000
-/** A cursor that lacks a confirmed beat for so many milliseconds is probably not on the primary. */
+/** Milliseconds after which a cursor that lacks a confirmed beat is probably not on the primary. */
 const lostAfterMs = 5_000
 
 /**

@@ -2,7 +2,7 @@ import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 
-/** Bounds the delay of a change whose wake-up was lost, in milliseconds. */
+/** Default maximum age in milliseconds. It bounds the delay of a change whose wake-up was lost. */
 const defaultMaxAgeMs = 5_000
 /**
  * Maximum age if `Wakeups.changing` makes every change that may not wait. No such change can remain

@@ -30,9 +30,9 @@ export interface WakeupDocument {
   awaited?: true
   /** Numbers of changes of other processes that this process has applied. */
   confirmed?: [processId: string, changes: number][]
-  /** Written only to be read back (`createCursorProof`). */
+  /** Set if the process has written this only to read it back (`createCursorProof`). */
   beat?: true
-  /** Only in beats: ids of the secret keys that the process accepts. */
+  /** Ids of the secret keys that the process accepts. Only beats have them. */
   kids?: string[]
   at: Date
 }
@@ -58,7 +58,7 @@ export interface Nudge {
   after(known: number, atMostMs: number): Promise<void>
 }
 
-/** Every wake-up published before `asOf`, a time of the clock `monotonic`, was yielded. */
+/** States that every wake-up published before `asOf`, a time of the clock `monotonic`, was yielded. */
 export interface CaughtUp {
   asOf: number
 }
@@ -90,7 +90,7 @@ export function createWakeupStore({
 }) {
   const empty = (from: string, at: Date) => ({ from, heads: [], changed: [], at })
 
-  /** With `updateMany`, because the driver never retries it (see `createCursorProof`). */
+  /** Uses `updateMany`, because the driver never retries it (see `createCursorProof`). */
   const writeBeat = (_id: ObjectId, from: string, kids: string[], at: Date) =>
     wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true, kids } }, { upsert: true })
 

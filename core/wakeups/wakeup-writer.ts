@@ -58,7 +58,7 @@ export function createWakeupWriter({
     { paceMs },
   )
 
-  /** A change whose announcement may be lost. */
+  /** Adds changes whose announcement may be lost. */
   function addHint(ids: string[]) {
     for (const id of ids) next.changed.add(id)
   }
@@ -89,12 +89,12 @@ export function createWakeupWriter({
       next.isAwaited = true
     },
 
-    /** The changes of another process up to this number have taken effect here. */
+    /** Confirms that the changes of another process up to this number have taken effect here. */
     confirm(from: string, changes: number) {
       next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
     },
 
-    /** Resolves when the other processes can read it. Returns the number of wake-ups with state changes. */
+    /** Resolves when the other processes can read it, with the number of wake-ups with state changes so far. */
     publish() {
       const { promise } = next.published
       publishing
@@ -109,7 +109,7 @@ export function createWakeupWriter({
 
 function newContent() {
   const published = Promise.withResolvers<number>()
-  // Nobody may wait for it.
+  // Avoids an unhandled rejection if no caller waits.
   published.promise.catch(() => {})
   return {
     ends: new Map<string, LogEvent>(),

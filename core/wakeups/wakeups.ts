@@ -10,9 +10,9 @@ import { createChangeConfirmations } from './change-confirmations.ts'
 import { createWakeupStore, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
 import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
-/** Ends of logs that no other core awaits are written after this time, for a core that has just started. */
+/** Delay of log ends if no other core is known. They are written only for a core that has just started. */
 const unawaitedPaceMs = 100
-/** Hints that no other core awaits wait longer, so that the next end of a log takes them along. */
+/** Delay of hints if no other core is known. It is longer, so that the next log end takes them along. */
 const unawaitedHintMs = 1_000
 
 /** Pause before a lost cursor is opened again. */
@@ -20,7 +20,7 @@ const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
 
 /** Caches are current while the last complete read of wake-ups began less than this time ago. */
 const currentForMs = 900
-/** After this time, a core that has not confirmed a change no longer acts on earlier state. */
+/** Time after which a core that has not confirmed a change no longer acts on earlier state. */
 const confirmedWithinMs = currentForMs + 100
 
 /** Routine checks use cached state for this time after a read. A core that rests reads once a second. */
@@ -29,7 +29,7 @@ const inContactForMs = 1_500
 /** A core proves that it is current until this time after somebody needed it. */
 const neededForMs = 2_000
 
-/** While the result of an announced change is unknown, its state is read so often. */
+/** Interval at which state is read while the result of an announced change is unknown. */
 const rereadEveryMs = 400
 /** Time within which the write of an announced change succeeds or fails. */
 const unknownForMs = 10_000
@@ -48,7 +48,7 @@ export const wakeupsOf = perCore((core) => {
 const keptMs = 30_000
 const sweepEveryMs = 60_000
 
-/** Returns whether no outdated wake-up is left. The newest one is left until a later call. */
+/** Removes old wake-ups. Returns whether none is left. The newest one stays until a later call. */
 export const sweepWakeups = (core: Core): Promise<boolean> =>
   wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), new Date(core.now()))
 
@@ -79,7 +79,7 @@ export function createWakeups({
   /** Every change before the start of the last beat that this process has written and read has arrived. */
   let currentAsOf = Number.NEGATIVE_INFINITY
   let readAt = Number.NEGATIVE_INFINITY
-  /** When somebody last needed the proof that this process is current. */
+  /** Time at which somebody last needed the proof that this process is current. */
   let neededAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const pending = createPendingChanges(bus, monotonic)
@@ -93,7 +93,7 @@ export function createWakeups({
   const caughtUpOnce = Promise.withResolvers<void>()
 
   function measureLag({ at }: WakeupDocument) {
-    // Those from before this process began to follow would look late.
+    // Wake-ups from before this process began to follow would look late.
     if (currentAsOf === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
   }
@@ -162,7 +162,7 @@ export function createWakeups({
     writer.publish().catch(() => {}) // The writer logs the error.
   }
 
-  /** Resolves when the change of these ids has taken effect in every process. */
+  /** Announces a change of these ids. Resolves when it has taken effect in every process. */
   async function stateChanged(...ids: string[]) {
     if (ids.length === 0) return
     writer.addChanged(ids)
