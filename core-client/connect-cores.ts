@@ -6,7 +6,7 @@ import { watchCore } from './core-health.ts'
 import { type CoreNode, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
 
-/** Time for running calls on a core that DNS no longer returns. */
+/** Running calls may finish within this time on a core that DNS no longer returns. */
 const DRAIN_TIMEOUT_MS = 30_000
 
 interface Connected {

@@ -26,7 +26,7 @@ export async function followCoreUrls(options: {
   const found = new Map<string, string[]>()
   const hasNames = urls.some(isName)
 
-  /** Once when a name does not resolve, and once when it does again. */
+  /** Logs once when a name does not resolve, and once when it does again. */
   function noteLookup(hostname: string, isResolved: boolean) {
     if (isResolved !== unresolved.has(hostname)) return
     if (!isResolved) {

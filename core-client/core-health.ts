@@ -5,14 +5,14 @@ import type { CoreTransport } from './core-transport.ts'
 const PROBE_EVERY_MS = 250
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
-/** A core is silent after this number of 50 ms waits. */
+/** A core counts as silent after this number of 50 ms waits without an answer. */
 const SILENT_SLICES = 10
 /**
  * A silent core is cut only if another answered within this time. Otherwise the cores are slow under load,
  * and a cut would not help.
  */
 const OTHER_ALIVE_WITHIN_MS = 350
-/** After this time a silent core is cut even if no other answers. */
+/** A core that is silent for this time is cut even if no other core answers. */
 const SOLE_SILENT_MS = 15_000
 
 /**

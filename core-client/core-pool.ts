@@ -74,7 +74,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
     member.skipUntil = 0
   }
 
-  /** Cores that stay keep their state. Calls on removed ones may finish. */
+  /** Cores that stay keep their state. Running calls on removed cores may finish. */
   function replace(cores: readonly CoreNode[]) {
     const removed = members.filter(({ core }) => !cores.includes(core))
     const before = members
@@ -89,10 +89,10 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
 
   return {
     /**
-     * Tries cores until one answers. Each step takes the less busy of the next core in turn and a random
-     * one. An unreachable core is skipped until its watcher marks it alive, or without one for up to 2 s,
-     * longer with each failure. Then a single call tries it. Throws the error of the call if `classify`
-     * says that it is final, else `OutOfReachError`.
+     * Tries cores until one answers. Each step takes the less busy of two: the next core in turn and a
+     * random one. An unreachable core is skipped until its watcher marks it alive. Without a watcher, it is
+     * skipped for up to 2 s, longer after each failure, and then a single call tries it. Throws the error
+     * of the call if `classify` says that it is final, else `OutOfReachError`.
      */
     async call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure) {
       const tried = new Set<Member>()

@@ -72,7 +72,7 @@ class Connection extends Http2SessionManager {
 function createStreamTransport(baseUrl: string, material: TlsMaterial) {
   const connection = new Connection(
     baseUrl,
-    // Their timers continue after `cut` and throw. `probe` detects a dead core instead of pings.
+    // No pings, because their timers continue after `cut` and throw. `probe` detects a dead core instead.
     {},
     { settings: { initialWindowSize: 4 * 1024 * 1024 }, ...material },
   )

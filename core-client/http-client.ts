@@ -33,7 +33,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
     })
   }
 
-  /** In the Connect protocol. Without an answer, rejects with `unavailable`. */
+  /** Makes a call in the Connect protocol. Without an answer, rejects with `unavailable`. */
   const unary: Transport['unary'] = async (method, signal, timeoutMs, header, input) => {
     if (signal?.aborted) throw cancelled()
     const body = toBinary(method.input, isMessage(input, method.input) ? input : create(method.input, input))
@@ -59,7 +59,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
       return headers.connection !== 'close'
     },
 
-    /** Running calls fail with `unavailable`. The next call connects again. */
+    /** Closes all connections. Running calls fail with `unavailable`. The next call connects again. */
     cut() {
       const old = pool
       pool = open()

@@ -20,7 +20,7 @@ export async function connectService(options: {
   token: string
   /** Certificates for cores with https. */
   tls?: TlsFiles
-  /** For unary calls without a timeout. Default: 5 s. Streams have none. */
+  /** Deadline of unary calls without a timeout. Default: 5 s. Streams have no deadline. */
   deadlineMs?: number
 }): Promise<{ transport: Transport; stop(): void }> {
   const { urls, token, tls, deadlineMs = 5_000 } = options

@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect'
 
-/** Its signature was not checked. */
+/** What a token says of itself. Its signature was not checked. */
 interface TokenFacts {
   subject: string
   scopes: string[]
@@ -8,7 +8,7 @@ interface TokenFacts {
   expiresAt: number
 }
 
-/** Undefined if the text is no token. */
+/** Does not check the signature. Returns undefined if the text is no token. */
 export function readServiceToken(token: string): TokenFacts | undefined {
   try {
     const { sub, scope, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))

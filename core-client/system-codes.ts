@@ -12,7 +12,7 @@ export function wasNeverSent(error: unknown): boolean {
   return systemCodes(error).some((code) => NEVER_SENT.has(code))
 }
 
-/** Why a core does not answer with TLS to a caller that expects it. */
+/** Says in words that a core does not answer with TLS; undefined for other failures. */
 export function tlsFaultOf(error: unknown): string | undefined {
   const isFault = systemCodes(error).some((code) => code === 'EPROTO' || code.startsWith('ERR_SSL_'))
   return isFault
@@ -26,7 +26,7 @@ export function systemCodes(error: unknown): string[] {
   let cause = error
   for (let depth = 0; cause instanceof Error && depth < 6; depth++) {
     if ('code' in cause && typeof cause.code === 'string') codes.push(cause.code)
-    // IPv6 and IPv4 addresses fail in one error.
+    // The failures of several addresses are in one error.
     if (cause instanceof AggregateError) {
       for (const each of cause.errors) if (typeof each?.code === 'string') codes.push(each.code)
     }

@@ -22,7 +22,7 @@ export interface Worker {
   /** Names the worker in claims. */
   workerId: string
   logger: Logger
-  /** Pause after the first failed call. */
+  /** Pause after the first failed call, in milliseconds. */
   retryMs: number
 }
 
@@ -39,14 +39,14 @@ export type CoreStream = ReturnType<typeof createCoreStream>
 interface StreamEvents {
   onOpen(): void
   onMessage(message: WorkDeliveriesResponse): void
-  /** Its unanswered results must be sent again. */
+  /** The call has ended. Its unanswered results must be sent again. */
   onEnd(): void
 }
 
-/** Between two messages: one message with many results costs a tenth of many messages. */
+/** Minimum time between two messages: one with many results costs a tenth of many messages. */
 const sendEveryMs = 10
 const batchMax = 1_000
-/** After this time a stream has recovered, so the next pause is short again. */
+/** A stream that was open for this time has recovered, so the next pause is short again. */
 const stableMs = 1_000
 
 export function createCoreStream(worker: Worker, core: CoreNode, events: StreamEvents) {
@@ -96,7 +96,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
 
   return {
     isOpen: () => isOpen && !ending.signal.aborted,
-    /** Together with others. What was not sent is lost when the stream ends. */
+    /** Sends a part, together with others. What was not sent is lost when the stream ends. */
     send: (part: Part) => outbox?.add(part),
     /** Sends all parts. Does not connect again. */
     async end() {

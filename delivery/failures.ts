@@ -7,12 +7,12 @@ export interface Failure {
   reason: FailureReason
 }
 
-/** An invalid HTTP response. */
+/** The destination sent an invalid HTTP response. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
 
-/** More bytes than a response may have. */
+/** The destination sent more bytes than a response may have. */
 export class ResponseTooLargeError extends Error {
   override readonly name = 'ResponseTooLargeError'
 }
@@ -44,7 +44,7 @@ const reasons: Record<string, FailureReason> = {
 const certificateCodes =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT_|DEPTH_ZERO_|ERROR_IN_C|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|ERR_TLS_CERT_)/
 
-/** `timedOut`: the deadline of the attempt has passed. */
+/** `timedOut` means that the deadline of the attempt has passed. */
 export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: boolean): Failure {
   return { phase, reason: timedOut ? FailureReason.TIMEOUT : reasonOf(error) }
 }
@@ -62,13 +62,13 @@ function reasonOf(error: unknown) {
   return reasons[code] ?? (code.startsWith('HPE_') ? FailureReason.PROTOCOL_ERROR : FailureReason.NETWORK_ERROR)
 }
 
-/** And the error has no more specific reason. */
+/** Whether the connection was lost, without a more specific reason. */
 export function isConnectionLost(error: unknown) {
   return reasonOf(error) === FailureReason.CONNECTION_RESET
 }
 
 function codeOf(error: unknown) {
-  // Of several addresses, the first one counts.
+  // If several addresses failed, the reason of the first one counts.
   const first = error instanceof AggregateError ? error.errors[0] : error
   return first instanceof Error && 'code' in first ? String(first.code) : ''
 }

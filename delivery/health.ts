@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { boundServer } from '../platform/http/bounded-server.ts'
 
-/** `/livez` (the process runs) and `/readyz` (the cores answer). Rejects if the port is in use. */
+/** Serves `/livez` (the process runs) and `/readyz` (the cores answer). Rejects if the port is in use. */
 export async function serveHealth(options: { host: string; port: number; isReady: () => boolean }) {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0]

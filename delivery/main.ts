@@ -59,8 +59,8 @@ async function main() {
 }
 
 /**
- * Later signals are ignored: they must not abort running attempts, which would be sent again, and `npm` and
- * terminals may forward one signal twice. SIGKILL ends the process at once.
+ * Stops at the first signal. Later ones are ignored: they must not abort running attempts, which would be
+ * sent again, and `npm` and terminals may forward one signal twice. SIGKILL ends the process at once.
  */
 function onStopSignal(stop: () => unknown, logger: Logger) {
   let stopping = false

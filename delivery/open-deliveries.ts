@@ -3,7 +3,7 @@ import type { AttemptReport, CoreStream } from './core-stream.ts'
 
 export interface OpenDelivery {
   readonly delivery: ClaimedDelivery
-  /** In milliseconds since 1970. Renewals move it; 0 after the lease is lost. */
+  /** Milliseconds since 1970. Renewals move it; it is 0 after the lease is lost. */
   leaseEndsAt: number
   /** Time of the claim or the last renewal. */
   renewedAt: number

@@ -6,7 +6,7 @@ import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
 
 export type Dial = (options: net.TcpNetConnectOpts) => net.Socket
 
-/** Then the next address is tried in parallel (Happy Eyeballs, RFC 8305). */
+/** The next address is tried in parallel after this time (Happy Eyeballs, RFC 8305). */
 const headStartMs = 300
 
 interface OpenSocketOptions {
@@ -64,7 +64,7 @@ function tlsOptions(url: URL, ca: string | undefined): tls.ConnectionOptions {
   const host = bareHost(url)
   return {
     host,
-    // It must not be an address (RFC 6066, section 3). Without it, TLS verifies `host`.
+    // `servername` must not be an address (RFC 6066, section 3). Without it, TLS verifies `host`.
     ...(net.isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],
     // Otherwise NODE_TLS_REJECT_UNAUTHORIZED could disable the verification.
@@ -73,7 +73,7 @@ function tlsOptions(url: URL, ca: string | undefined): tls.ConnectionOptions {
   }
 }
 
-/** Without the brackets of an IPv6 address or the trailing dot of a name. */
+/** Returns the host without the brackets of an IPv6 address or the trailing dot of a name. */
 function bareHost({ hostname }: URL) {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
 }
@@ -84,7 +84,7 @@ function waitFor(socket: net.Socket, event: 'connect' | 'secureConnect', signal:
     const abort = () => socket.destroy(signal.reason)
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
     const close = () => fail(Object.assign(new Error('connection closed'), { code: 'ECONNRESET' }))
-    // Never removed, because an unhandled socket error would end the process.
+    // This listener is never removed, because an unhandled socket error would end the process.
     socket.on('error', fail)
     socket.once('close', close)
     socket.once(event, () => {

@@ -12,7 +12,7 @@ interface WholeAnswer {
   isReusable: boolean
 }
 
-/** The worker sets them from URL and body, and drops the core's. */
+/** The worker sets these headers from URL and body, and drops the values of the core. */
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
 /** Bytes of an answer that are kept. 300 characters have at most 1,200. */
@@ -46,7 +46,7 @@ export function readAnswer(
       received += chunk.length
       if (received > maxBytes) fail(new ResponseTooLargeError())
     }
-    // Before the parser, whose listener is added later.
+    // Counts before the parser, whose listener is added later.
     socket.on('data', count)
     const abort = () => fail(signal.reason)
     const close = () => fail(connectionLost())
@@ -69,7 +69,7 @@ export function readAnswer(
       socket.off('data', count).off('close', close)
     }
     const fail = (error: Error) => {
-      // Later bytes are a fault of the connection only.
+      // Bytes after a complete answer are a fault of the connection only.
       if (answer?.complete && !signal.aborted) return
       stop()
       reject(error)

@@ -50,7 +50,7 @@ export function createSender(options: SenderOptions) {
     return answered ?? exchangeOver(await openSocket({ ...exchange, addresses, dial, ca }), exchange)
   }
 
-  /** Undefined if the server closed the idle connection first. Then a new connection is used. */
+  /** Returns undefined if the server closed the idle connection first. Then a new one is used. */
   async function exchangeUnlessStale(kept: Socket, exchange: Exchange): Promise<Answer | undefined> {
     const { bytesRead } = kept
     try {
@@ -127,7 +127,7 @@ interface Exchange {
   onPhase: (phase: AttemptPhase) => void
 }
 
-/** The first characters on one line, without control and format characters. */
+/** Returns the first characters on one line, without control and format characters. */
 function responseText(beginning: Buffer[]) {
   const line = new TextDecoder()
     .decode(Buffer.concat(beginning))
@@ -137,7 +137,7 @@ function responseText(beginning: Buffer[]) {
 }
 
 const idleMs = 4_000
-/** Each closes an idle connection. Bytes that nobody asked for are no response. */
+/** Each of these events closes an idle connection. Bytes that nobody asked for are no response. */
 const endings = ['data', 'timeout', 'close']
 
 /**
@@ -167,7 +167,7 @@ function createConnections({ maxIdle }: { maxIdle: number }) {
       if (found) remove(found[0])
       return found?.[0]
     },
-    /** Its last response must be complete. */
+    /** Keeps a connection whose last response is complete. */
     give(origin: string, socket: Socket) {
       idle.set(socket, origin)
       for (const event of endings) socket.on(event, drop)

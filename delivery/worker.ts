@@ -24,7 +24,7 @@ const lastResultsMs = 2_000
 /** Something is sent on each stream in this interval, so that the cores know that the worker runs. */
 const beatMs = 250
 
-/** More than one, so that a failed one is repeated before the lease ends. */
+/** More than one, so that a failed renewal is repeated before the lease ends. */
 const renewalsPerLease = 4
 
 /**
@@ -38,13 +38,13 @@ export function createDelivery(given: {
   logger: Logger
   metrics?: DeliveryMetrics
   sender?: Sender
-  /** Pause after the first failed call. Tests replace it. */
+  /** Pause after the first failed call, in milliseconds. Tests replace it. */
   retryMs?: number
 }) {
   const { config, cores, metrics = createDeliveryMetrics(), retryMs = 200 } = given
   const { sender = createSender({ resolver: createResolver({ isAllowed: config.isAddressAllowed }) }) } = given
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
-  // It is also in claims, so that logs of worker and core can be correlated.
+  // The id is also in claims, so that logs of worker and core can be correlated.
   const logger = given.logger.child({ workerId })
   const { DELIVERY_CONCURRENCY: concurrency, DELIVERY_PER_DESTINATION: perDestination } = config
   const streams = new Map<string, CoreStream>()
@@ -143,7 +143,7 @@ export function createDelivery(given: {
 
   async function send(each: OpenDelivery) {
     const { delivery, leaseEndsAt } = each
-    // After its lease, another worker may have claimed the delivery.
+    // Another worker may have claimed the delivery after the end of its lease.
     const isExpired = Date.now() >= leaseEndsAt
     const startedAt = performance.now()
     const outcome = isExpired
@@ -161,7 +161,7 @@ export function createDelivery(given: {
     sendResult(each)
   }
 
-  /** Sends it to the core that sent the delivery, or to another one. */
+  /** Sends the result to the core that sent the delivery, or to another one. */
   function sendResult(each: OpenDelivery) {
     each.sentOver = each.stream.isOpen() ? each.stream : openStreams()[0]
     each.sentOver?.send({ results: [each.result!] })
@@ -175,8 +175,8 @@ export function createDelivery(given: {
   }
 
   /**
-   * Over one stream, and an empty message over the others. They take turns, so that a core that hangs does
-   * not stop all renewals.
+   * Sends renewals over one stream, and an empty message over the others. The streams take turns, so that a
+   * core that hangs does not stop all renewals.
    */
   function sendRenewals() {
     const all = openStreams()
@@ -256,7 +256,7 @@ export function createDelivery(given: {
   }
 }
 
-/** Also waits for those that are added meanwhile. */
+/** Waits for all promises, also for those that are added meanwhile. */
 async function allOf(running: Set<Promise<void>>) {
   while (running.size > 0) await Promise.all(running)
 }

@@ -26,7 +26,7 @@ interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
 
-/** Minimum of candidates, which fills a claim even if most destinations have few due deliveries. */
+/** A claim reads at least this number of candidates, which fills it even if most destinations have few. */
 const minCandidates = 250
 const maxRenewed = 1000
 const maxTaken = 1000
@@ -34,7 +34,7 @@ const maxTaken = 1000
  * Time in milliseconds for which claims skip a destination after another core has reserved requests first.
  */
 const conflictMs = 20
-/** Tries of a claim, of which another core takes all candidates. */
+/** A claim reads candidates again, up to this number of times, if other cores have taken all of them. */
 const maxTries = 5
 
 /** The end of the last claim. Claims of one core run one by one, so that they do not compete. */
@@ -219,7 +219,7 @@ export const dueDestinationsOf = perCore((core) => {
     return { chosen, isFresh: true, ...rest }
   }
 
-  /** Removes destinations with room from the list. Each gets a turn before one is chosen again. */
+  /** Takes destinations with room off the list, so that each gets a turn before one is chosen again. */
   function takeOpen(destinations: string[], room: WorkerRoom) {
     const chosen: string[] = []
     const kept: string[] = []

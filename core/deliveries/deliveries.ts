@@ -27,7 +27,7 @@ import type { Requester } from './subscriptions.ts'
 
 const maxPage = 100
 const defaultPage = 50
-/** Including manual ones. */
+/** Manual attempts count too. */
 export const maxAttempts = 50
 const maxOfLead = 100
 const withoutBody = { projection: { body: 0 } } as const
@@ -193,7 +193,7 @@ export async function retryAttempt(
   })
 }
 
-/** Grouped by delivery, oldest first. Errors: `LeadNotFound` for a lead, `NotFound` for a delivery. */
+/** Returns attempts, oldest delivery first. Errors: `LeadNotFound`, or `NotFound` for a delivery. */
 export async function listAttempts(
   core: Core,
   of: { leadId: string } | { deliveryId: string },
@@ -265,7 +265,7 @@ function newestFirst(a: Delivery, b: Delivery) {
 
 type Operation = ReturnType<typeof operationOf>
 
-/** Unique while the delivery exists. */
+/** The key is unique while its delivery exists. */
 const operationOf = (
   workspaceId: string,
   route: 'create' | 'retry' | 'test',

@@ -3,6 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { AttemptFacts } from '../deliveries/model.ts'
 import { at, knownAt, newScene, result, stored } from '../test/delivery-results.ts'
 import type { AttemptResult } from './results.ts'
+import { settlementWrites } from './settlements.ts'
 
 const day = 86_400_000
 const { claimed: _, ...unclaimed } = result({ status: 200 })
@@ -251,6 +252,16 @@ describe('validation of results', () => {
     const { record, seen } = newScene()
     await expect(record([one])).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues: [{ path, rule }] })
     expect(seen.settled).toEqual([])
+  })
+
+  it('a single result is written without a pipeline, which costs more, and equal results share a write', () => {
+    const ended = (deliveryId: string) => ({
+      ...{ kind: 'outcome' as const, deliveryId, claimId: 'clm', attemptId: `att ${deliveryId}`, index: 0 },
+      ...{ at: new Date(at), outcome: { status: 'accepted', responseClass: 'accepted', durationMs: 5 } as const },
+    })
+    const [single] = settlementWrites([ended('one')])
+    expect(single).toMatchObject({ updateOne: { update: { $set: { status: 'accepted' }, $unset: { body: '' } } } })
+    expect(settlementWrites([ended('one'), ended('two')])).toMatchObject([{ updateMany: { update: [{}, {}] } }])
   })
 
   it('a thousand results that arrive together are recorded', async () => {

@@ -18,7 +18,7 @@ export async function isAllowedDestination(core: Core, { hostname }: URL): Promi
     await resolverOf(core).resolve(hostname, AbortSignal.timeout(5000))
     return true
   } catch (error) {
-    // Like a forbidden address, so that callers cannot tell which names exist.
+    // An unknown name gets the answer of a forbidden address, so that callers cannot tell which names exist.
     if (error instanceof DestinationBlockedError) return false
     if (error instanceof NameError && error.reason === 'not_found') return false
     throw unavailable()

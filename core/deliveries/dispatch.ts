@@ -9,7 +9,7 @@ import type { ClaimedDelivery } from './webhook-requests.ts'
 export interface StreamingWorker extends Claimant {
   /** Whether the worker has sent something recently. Others get no deliveries. */
   isResponsive(): boolean
-  /** If the worker's stream has ended, returns the deliveries to the queue. */
+  /** Sends deliveries to the worker, or returns them to the queue if its stream has ended. */
   send(deliveries: ClaimedDelivery[]): void
   /** Makes the worker return what it has not begun to send to these destinations. */
   recall(destinations: string[]): void
@@ -19,7 +19,7 @@ export interface StreamingWorker extends Claimant {
 
 /** Milliseconds between reads of the queue while more is due than the workers take. */
 const pollEveryMs = 1_000
-/** The same when nothing is due: the delay after another core's worker died, or a lost announcement. */
+/** Milliseconds between reads while nothing is due. A lost announcement delays a delivery this long. */
 const restEveryMs = 2_500
 /** Minimum time between two reads in milliseconds. One read fills the room that is made in it. */
 const readEveryMs = 10

@@ -64,7 +64,7 @@ export async function handleFaults(core: Core, subscriptionId: string, ended: En
   })
 }
 
-/** Handles the faults that a crash, for example, has left. */
+/** Handles the faults that are still stored in deliveries, for example after a crash. */
 export const pendingFaultsOf = perCore((core) =>
   createFollower({
     batch: 100,
@@ -90,7 +90,7 @@ async function applyOne(core: Core, { subscriptionId, deliveryId, attemptId, kin
   const isCounted = kind === 'not_found' && !(await countNotFound(core, subscriptionId, attemptId, sentAt))
   if (kind === 'dead_lettered') await beginDeadLetters(core, subscriptionId, deliveryId)
   else if (!isCounted) await disable(core, subscriptionId, kind === 'not_found' ? 'gone' : kind, attemptId, { sentAt })
-  // Also if it was already disabled: the process that did it may have crashed before this line.
+  // Also needed if it was already disabled: the process that disabled it may have crashed before this line.
   await liveSubscriptionsOf(core).changed(subscriptionId)
   await core.db.deliveries.updateOne({ _id: deliveryId, 'verdict.attemptId': attemptId }, { $unset: { verdict: '' } })
 }

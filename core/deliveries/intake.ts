@@ -140,7 +140,7 @@ const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
 
 export type DeliveryContent = DeliveryEvent &
   Pick<Delivery, 'leadId' | 'conversationId' | 'messageSequence'> & {
-    /** Default: the creation of the delivery. */
+    /** Default: the time of the creation of the delivery. */
     occurredAt?: Date
     isTest?: true
   }
@@ -158,7 +158,7 @@ export function newDelivery(
     content: DeliveryContent
     subscription: LeadSubscription
     operation: Omit<DeliveryOperation, 'attemptId'>
-    /** Name of the operator or service. Absent for automatic deliveries. */
+    /** Name of the operator or service that asked. Absent for automatic deliveries. */
     requestedBy?: string
     isSuppressed?: boolean
   },
@@ -197,7 +197,7 @@ export function newDelivery(
   }
 }
 
-/** Has only the lead fields that the mapping names (contract, section 5). */
+/** Returns the content of a lead, with the mapped fields only (contract, section 5). */
 export function leadContent(
   { leadId, fields }: Pick<Lead, 'leadId' | 'fields'>,
   mapping: FieldMapping,
@@ -206,12 +206,12 @@ export function leadContent(
   return { eventType, leadId, data: { reference: leadId, ...sentFields(fields, mapping) } }
 }
 
-/** Returns the types of its samples. A lead can always be sent to a subscription on request. */
+/** Returns the types of which a destination can get samples. A subscription can always get a lead. */
 export function sampleTypes({ policy = defaultPolicy, ...rest }: Receives): DeliveryEventType[] {
   return isHook(rest) ? policy.types : [...new Set([...policy.types, 'lead.ready-for-delivery' as const])]
 }
 
-/** A sample of an event, marked with `"test":true`. */
+/** Returns a sample of an event, marked with `"test":true`. */
 export function testContent(destination: Receives, type: DeliveryEventType): DeliveryContent {
   const { sentAs = {} } = destination
   const eventType = (type in sentAs && sentAs[type as keyof typeof sentAs]) || type

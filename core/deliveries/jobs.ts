@@ -51,7 +51,7 @@ const shownQueuesMax = 10
 export async function measureQueue(core: Core) {
   const { metrics, now, db } = core
   const queue = deliveryQueueOf(core)
-  // The index has no status: its entries wait like retries.
+  // The index of the queue has no status: its entries wait like retries.
   const isDue = ({ dueAt }: { dueAt: Date }) =>
     waitOf(DeliveryStatus.RETRY_SCHEDULED, dueAt.getTime(), now()) === 'worker'
   const upcoming = await queue.upcoming(countedMax)

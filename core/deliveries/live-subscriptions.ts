@@ -9,7 +9,7 @@ export interface KnownSubscription {
   readAt: Date
 }
 
-/** Limits how long other cores use outdated settings if a core crashes before it notifies them. */
+/** Other cores use outdated settings for this time at most, if a core crashes before it notifies them. */
 const maxAgeMs = 5_000
 
 export const notDeleted = { deleted: { $exists: false } } as const

@@ -44,7 +44,7 @@ interface AttemptIds {
   correlationId: string
 }
 
-/** Its number is its position in the list of attempts. The latest one has the status of its delivery. */
+/** The number of an attempt is its position in the list. The latest one has the status of its delivery. */
 export interface DeliveryAttempt extends AttemptIds {
   /** Whether a person or service requested the attempt. */
   manual: boolean
@@ -161,7 +161,7 @@ export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
   | {
       kind: 'outcome'
       attemptId: string
-      /** It must be the last attempt. */
+      /** Position of the attempt, which must be the last one. */
       index: number
       outcome: AttemptOutcome
       fault?: Fault
@@ -172,5 +172,5 @@ export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
 )
 export type Ended = Extract<Settlement, { kind: 'outcome' }>
 
-/** Without this condition, queries do not use the indexes that begin with the destination. */
+/** Queries need this condition to use the indexes that begin with the destination. */
 export const anyDestination = { destination: { $gt: '' } }

@@ -15,11 +15,11 @@ const spreadMaxMs = 30_000
 const stepMax = 200
 /** Lower than `stepMax`, because the call that changes the subscription waits for the first step. */
 const firstStepMax = 60
-/** A count reads each delivery, so it ends here. */
+/** Counts end here, because a count reads each delivery. */
 const pausedCountMax = 10_000
 /** Maximum difference of the cores' clocks in milliseconds. */
 const clocksApartMs = 2_000
-/** As an upper bound on `dueAt`, it lets the index alone answer the query. */
+/** An upper bound on `dueAt` lets the index alone answer a query. */
 const endOfTime = new Date(8.64e15)
 
 const backgroundOf = perCore(() => {
@@ -39,7 +39,7 @@ export async function pauseDeliveries(core: Core, subscriptionId: string) {
 }
 
 /**
- * Pauses the deliveries of a disabled subscription, or queues those of an enabled one again, in such steps.
+ * Pauses the deliveries of a disabled subscription, or queues those of an enabled one again, in steps.
  */
 export async function applyStatus(core: Core, subscriptionId: string) {
   if (!(await step(core, subscriptionId, firstStepMax))) continueLater(core, subscriptionId)
@@ -86,7 +86,7 @@ async function finishLater(core: Core, subscriptionId: string) {
   }
 }
 
-/** Also pauses deliveries whose lease has expired. Returns the number found. */
+/** Pauses waiting deliveries, and those whose lease has expired. Returns the number found. */
 function pause(core: Core, subscriptionId: string, limit: number) {
   const now = new Date(core.now())
   const waiting: Filter<DeliveryDocument> = {
@@ -104,7 +104,7 @@ function pause(core: Core, subscriptionId: string, limit: number) {
 }
 
 /**
- * Each becomes due at a random time in the spread, but not before its due time. Returns the number found.
+ * Queues paused deliveries at random times in the spread, but not before they are due. Returns their number.
  */
 async function resume(core: Core, subscriptionId: string, limit: number) {
   const paused = await countPaused(core, subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
@@ -120,7 +120,7 @@ async function resume(core: Core, subscriptionId: string, limit: number) {
   return released
 }
 
-/** Without index hints, the database would read all matching deliveries. */
+/** Index hints keep the database from reading all matching deliveries. */
 async function updateSome(
   { db: { deliveries } }: Core,
   filter: Filter<DeliveryDocument>,

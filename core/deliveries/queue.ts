@@ -20,7 +20,7 @@ export type Candidates = Awaited<ReturnType<DeliveryQueue['candidates']>>[number
 
 export type DeliveryQueue = ReturnType<typeof deliveryQueueOf>
 
-/** Every query sets a batch size, or the driver needs a second call to finish the cursor. */
+/** Queries set a batch size; otherwise the driver needs a second call to finish the cursor. */
 export const deliveryQueueOf = perCore((core) => {
   const { deliveries, leadSubscriptions } = core.db
   return {
@@ -39,7 +39,7 @@ export const deliveryQueueOf = perCore((core) => {
       return found.map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
     },
 
-    /** Reads one or two index keys per destination. */
+    /** Returns destinations with due deliveries. Reads one or two index keys per destination. */
     dueDestinations: (now: Date) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
 
     /** Returns the earliest due deliveries of each destination, and the state of its rate limit. */
@@ -75,7 +75,8 @@ export const deliveryQueueOf = perCore((core) => {
     },
 
     /**
-     * Claims what no other worker has claimed first, in this order. Adds the attempts of scheduled retries.
+     * Claims the deliveries that no other worker has claimed first. Returns them in the order of the ids,
+     * with the attempts of scheduled retries added.
      */
     async take(deliveryIds: string[], claim: DeliveryClaim, leaseUntil: Date): Promise<TakenDelivery[]> {
       const { claimId, at } = claim
@@ -221,7 +222,7 @@ const withLast = (list: string, last: object) => ({ $concatArrays: [list, [{ $li
 
 export const deliveryWorkHint = 'lead-deliveries'
 
-/** Tells all cores. If the wake-up is lost, work starts some seconds later. */
+/** Tells all cores that deliveries may be due. If the wake-up is lost, work starts some seconds later. */
 export function announceDue(core: Core) {
   const warn = ({ name: reason }: Error) =>
     core.logger.warn({ reason }, 'sending the wake-up for due deliveries failed; workers poll within seconds')

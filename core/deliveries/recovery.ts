@@ -20,7 +20,7 @@ import {
 } from './subscription-model.ts'
 import { findSubscription, type Requester } from './subscriptions.ts'
 
-/** The default of `until` is now; that of types and statuses is all that can be recovered. */
+/** By default, `until` is now, and all types and statuses that can be recovered are selected. */
 type RecoveryRequest = { subscriptionId: string; since: Date } & Partial<RecoveryRange>
 
 interface Recovering {
@@ -37,7 +37,7 @@ const stepMax = 200
 const everyMs = 10
 /** Deliveries are scheduled this many milliseconds before they are due, at most. */
 const aheadMs = 10_000
-/** After this time another core may repeat a step. */
+/** Another core may repeat a step after this time. */
 const leaseMs = 30_000
 const hint = 'by_subscription_status'
 const ofEnabled = { status: 'enabled', ...notDeleted } as const
@@ -60,7 +60,7 @@ const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryR
   body: { $exists: true },
 })
 
-/** Counts up to `previewMax`. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
+/** Counts deliveries to recover, up to `previewMax`. Errors: `SubscriptionNotFound`, `ValidationFailed`. */
 export async function previewRecovery(core: Core, request: RecoveryRequest, by: Requester) {
   const { subscriptionId } = request
   await findSubscription(core, subscriptionId, by)

@@ -20,7 +20,7 @@ export interface AttemptResult {
   attemptId: string
   claimId: string
   durationMs: number
-  /** What the worker received with the claim. If omitted, it is read from the database. */
+  /** Values that the worker received with the claim. If omitted, they are read from the database. */
   claimed?: { attemptNumber: number; subscriptionId: string }
   /** `released`: the worker returns the delivery unsent. */
   facts: AttemptFacts | 'released'
@@ -175,7 +175,7 @@ function follow(core: Core, subscriptionId: string, ended: Ended[], at: Date) {
 /** No delivery has so many attempts. The database rejects much larger array indexes. */
 const maxAttemptNumber = 1000
 
-/** The paths are those of a message with only this result. */
+/** The errors name the paths of a message with only this result. */
 function validateResult({ facts, claimed }: AttemptResult) {
   const answer = facts !== 'released' && 'status' in facts ? facts : undefined
   validate(

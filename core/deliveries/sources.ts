@@ -18,7 +18,7 @@ const postponedMs = 30_000
 /** Longer than the time from the read of what a new delivery carries to its write. */
 const rememberedMs = 30_000
 const maxRemembered = 10_000
-/** Time that a removal waits for the workers. Later attempts end on their own. */
+/** A removal waits for the workers for this time at most. Later attempts end on their own. */
 const recallMs = 1_000
 const recallCheckMs = 20
 

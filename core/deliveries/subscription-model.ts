@@ -6,7 +6,7 @@ export type SubscriptionStatus = 'enabled' | 'disabled'
 export const disabledByService = ['rejected_auth', 'gone', 'failing'] as const
 export type DisabledReason = 'operator' | (typeof disabledByService)[number]
 
-/** Stays in its document until the event feed has it. */
+/** A notice stays in its document until the event feed has it. */
 type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'subscription.disabled'; reason: DisabledReason }
   // The first dead letter since the last success.
@@ -36,7 +36,7 @@ export interface LeadSubscription extends Receives {
   workspaceId: string
   destination: SealedDestination
   name?: string
-  /** Absent or 0 without a limit. */
+  /** Requests per second; absent or 0 for no limit. */
   maxPerSecond?: number
   /** Consecutive 404 answers that disable the subscription; 0 for never. */
   disableAfterNotFound?: number
@@ -55,9 +55,9 @@ export interface LeadSubscription extends Receives {
   deadLettersSince?: Date
   /** Events that the feed lacks, oldest first. */
   notices?: SubscriptionNotice[]
-  /** Last change of destination or secrets, or enabling. Answers to earlier attempts do not count. */
+  /** Last change of destination or secrets, or enabling. Earlier attempts cannot disable it. */
   judgedSince: Date
-  /** For new deliveries. Its id is empty if it was removed. */
+  /** Workflow of new deliveries. Its id is empty if it was removed. */
   workflow?: Workflow
   recovery?: DeliveryRecovery
   /** Changes of the subscription itself, newest first. */
@@ -94,7 +94,7 @@ export const toSubscription = ({
 })
 
 export const handoffWhens = ['accepted', 'failed', 'ended'] as const
-/** `ended` means any result. */
+/** The result that causes a hand-off; `ended` is any. */
 export type HandoffWhen = (typeof handoffWhens)[number]
 
 export interface Workflow {
@@ -108,15 +108,15 @@ export interface Handoff {
   at: Date
 }
 
-/** Each form, and all services together. */
+/** Each form is a source, and all services together are one. */
 export const leadSources = ['pre-chat-form', 'offline-form', 'services'] as const
 type LeadSource = (typeof leadSources)[number]
 
 export interface EventPolicy {
   types: DeliveryEventType[]
-  /** Empty for all. */
+  /** An empty list means all. */
   sources: LeadSource[]
-  /** Public site keys. Empty for all, and for leads without an installation. */
+  /** Public site keys. An empty list means all leads, also those without an installation. */
   installations: string[]
 }
 
@@ -160,10 +160,10 @@ export function coversLead(
 export const recoverableStatuses = ['failed', 'dead_lettered', 'held'] as const
 export type RecoverableStatus = (typeof recoverableStatuses)[number]
 
-/** What a recovery schedules again. */
+/** Selects the deliveries that a recovery schedules again. */
 export interface RecoveryRange {
   since: Date
-  /** Deliveries of exactly this time are not included. */
+  /** Deliveries that were created at exactly this time are not included. */
   until: Date
   statuses: RecoverableStatus[]
   eventTypes?: DeliveryEventType[]
@@ -179,7 +179,7 @@ export interface DeliveryRecovery extends RecoveryRange {
   after?: { createdAt: Date; id: string }
   nextDueAt: Date
   recovered: number
-  /** When a core may take the next step; during one, the end of its lease. Absent after the end. */
+  /** The next step is due at this time. During a step, its lease ends then. Absent after the recovery. */
   nextStepAt?: Date
   /** Fencing token. A core that has lost the lease cannot change the recovery. */
   fencingToken: number
@@ -199,9 +199,9 @@ export interface WebhookSecret {
   /** First characters of the secret, to recognise it. */
   hint: string
   createdAt: Date
-  /** End of its signatures. Set when a newer secret replaces it. */
+  /** The secret signs until this time. Set when a newer one replaces it. */
   expiresAt?: Date
-  /** Not activated yet. Meanwhile an older live secret signs `X-Service-Webhook-Signature`. */
+  /** The secret is not activated. An older live one signs `X-Service-Webhook-Signature`. */
   pending?: true
 }
 

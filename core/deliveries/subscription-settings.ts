@@ -63,7 +63,7 @@ function leadIssues(settings: SubscriptionSettings, stored: Stored): Issues {
   ]
 }
 
-/** Leaves out names of fields that are no longer mapped. */
+/** Returns the sent names of fields that are still mapped. */
 export function sentNamesOf(sentNames: LeadSubscription['sentNames'], mappedFields: string[]): Record<string, string> {
   return Object.fromEntries(Object.entries(sentNames ?? {}).filter(([name]) => mappedFields.includes(name)))
 }
@@ -153,7 +153,7 @@ function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): I
   ]
 }
 
-/** Without a value, the stored value of this name is kept. */
+/** A header without a value keeps the stored value of its name. */
 interface GivenHeader {
   name: string
   value?: string
@@ -163,7 +163,7 @@ const maxHeaders = 10
 const nameMaxLength = 64
 const valueMaxLength = 1024
 
-/** Set by the service or the HTTP connection. */
+/** Headers that the service or the HTTP connection sets. */
 const reserved = new Set([
   'connection',
   'expect',
@@ -231,7 +231,7 @@ export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: strin
 
 const mask = '/••••'
 
-/** The origin, with the rest masked. Not accepted as a URL. */
+/** Shows the origin, with the rest masked. The result is not accepted as a URL. */
 export const maskedDestination = ({ destination }: Pick<LeadSubscription, 'destination'>) => destination.origin + mask
 
 const isMasked = (text: string) => text.endsWith(mask)

@@ -18,7 +18,7 @@ export async function addSuppressions(core: Core, request: NewSuppressions) {
   return { added, existing: ids.length - added }
 }
 
-/** Ends what a dead process has left. */
+/** Ends the deliveries that a process left when it died. */
 export const unsweptSuppressionsOf = perCore((core) =>
   createFollower({
     batch,

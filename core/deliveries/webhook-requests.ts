@@ -9,14 +9,14 @@ import { countFitting } from '../page-token.ts'
 import type { TakenDelivery } from './queue.ts'
 import type { CustomHeader, LeadSubscription, SealedDestination, WebhookSecret } from './subscription-model.ts'
 
-/** Decrypted, for the requests of a subscription. */
+/** Decrypted values for the requests of a subscription. */
 export interface SigningSecrets {
   url: string
-  /** Signs `X-Service-Webhook-Signature`. */
+  /** The secret that signs `X-Service-Webhook-Signature`. */
   active: string
-  /** Sign `webhook-signature`, newest first. */
+  /** The secrets that sign `webhook-signature`, newest first. */
   all: string[]
-  /** With lower-case names. */
+  /** Custom headers; their names are in lower case. */
   headers: Record<string, string>
 }
 
@@ -30,7 +30,7 @@ export const newClaimId = () => `clm_${randomBytes(18).toString('base64url')}`
 
 type Sealed = WebhookSecret | CustomHeader | SealedDestination
 
-/** Decrypted secrets by the object of a cached subscription, with which they go. */
+/** Caches decrypted values by objects of cached subscriptions. An entry goes with its subscription. */
 const openedOf = perCore(() => new WeakMap<Sealed, string>())
 
 /** Returns undefined if a secret cannot be decrypted, so that other subscriptions are still served. */
@@ -98,7 +98,7 @@ export type ClaimedDelivery = ReturnType<typeof makeRequest>
 
 const prefix = 'whsec_'
 
-/** Replaced secrets with which requests are still signed, at most. */
+/** Requests are signed with at most this number of replaced secrets. */
 const maxRotatedOut = 10
 
 export const defaultOverlapSeconds = 86_400

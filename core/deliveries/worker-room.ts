@@ -1,4 +1,4 @@
-/** Deliveries that a worker gets in advance, for one destination and in all. */
+/** Maximum numbers of deliveries that a worker gets in advance, for one destination and in all. */
 const aheadMax = 100
 const aheadMaxInAll = 1_000
 /** Destinations that wait, or whose last answer is kept without open deliveries. */
@@ -16,7 +16,7 @@ interface Usage {
   /** Deliveries that the worker sends at once, and in advance. */
   base: number
   extra: number
-  /** How many it may have in advance, once the destination has answered. */
+  /** How many it may have in advance. Unset until the destination has answered. */
   ahead?: number
 }
 
@@ -58,7 +58,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
     }
   }
 
-  /** Upper bound of further deliveries. Without room, the destination waits until `free` returns true. */
+  /** Returns how many more fit, at most. Without room, the destination waits until `free` returns true. */
   function placesFor(destination: string) {
     const free = placesOf(usages.get(destination) ?? newUsage())
     if (free.base + free.extra === 0 && waiting.size < rememberedMax) waiting.add(destination)

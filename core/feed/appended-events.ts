@@ -5,7 +5,7 @@ import { isInFeed } from './model.ts'
 /** Events of one conversation that this process has appended, and whose entries in the feed are missing. */
 export interface AppendedEvents {
   conversationId: string
-  /** In order, without gaps. Undefined if more may be missing, so that the log must be read. */
+  /** The events in order, without gaps. Undefined if more may be missing: the log must then be read. */
   events: LogEvent[] | undefined
   workspaceId: string
   end: number
@@ -17,11 +17,11 @@ interface Waiting {
   since: number
 }
 
-/** Conversations that wait. A follower of the logs adds the entries of others. */
+/** Maximum number of waiting conversations. A follower of the logs adds the entries of others. */
 const maxWaiting = 10_000
 const maxKnown = 50_000
 const maxEvents = 200
-/** Less than the minute after which a removal of data also removes entries that were added late. */
+/** Shorter than the minute after which a removal also removes entries that were added late. */
 const maxAgeMs = 20_000
 
 /**
@@ -68,7 +68,7 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
 
     workspaceOf: (conversationId: string) => known.get(conversationId)?.workspaceId,
 
-    /** The caller must then call `complete` or `putBack`. */
+    /** Takes waiting conversations. The caller must then call `complete` or `putBack`. */
     take(count: number): AppendedEvents[] {
       const taken = [...waiting].slice(0, count)
       for (const [conversationId] of taken) waiting.delete(conversationId)
@@ -83,7 +83,7 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
       known.set(conversationId, { workspaceId, through })
     },
 
-    /** Their logs will be read. */
+    /** The logs of these conversations will be read. */
     putBack(conversations: Pick<AppendedEvents, 'conversationId' | 'end'>[]) {
       for (const { conversationId, end } of conversations) {
         if (waiting.has(conversationId) || waiting.size >= maxWaiting) continue

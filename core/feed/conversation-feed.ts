@@ -31,7 +31,7 @@ export const conversationFeedOf = perCore((core) => {
   const paced = createPace({ share: 1 / 5, lagMs, signal: closed.signal })
   let isActive = false
 
-  /** If somebody reads a feed, entries are added at once, otherwise by `flush` in groups. */
+  /** Whether somebody reads the feed. Then entries are added at once, otherwise by `flush` in groups. */
   const isAwaited = (workspaceId: string | undefined) =>
     feedReaderOf(core).isRead(workspaceId) || eventFanOutOf(core).isFollowed(workspaceId)
 
@@ -40,7 +40,7 @@ export const conversationFeedOf = perCore((core) => {
     if (isMissing && isActive && isAwaited(appended.workspaceOf(event.conversationId))) flushing.run().catch(() => {}) // The job repeats it and logs the error.
   })
 
-  /** Leaves out the ends of sessions that another session of the same visitor continues. */
+  /** Returns entries, but none for ends of sessions that another session of the visitor continues. */
   async function entriesOf(found: LogEvent[]): Promise<NewFeedEntry[]> {
     const ended = found.flatMap(({ type, sessionId }) => (type === 'session.closed' && sessionId) || [])
     const sessions = ended.length === 0 ? [] : await sessionStoreOf(core).find([...new Set(ended)])

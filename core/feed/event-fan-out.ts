@@ -13,7 +13,7 @@ import { appendToFeed, entriesAfter } from './feed-log.ts'
 import { type FeedEvent, withContent } from './feed-reader.ts'
 import { type FeedEntry, feedHint, type NewFeedEntry, reasonOf } from './model.ts'
 
-/** Workspaces that wait in memory. `catchUp` handles further ones. */
+/** Maximum number of workspaces that wait in memory. `catchUp` handles further ones. */
 const maxWaiting = 10_000
 
 /** Like `appendToFeed`; then tells all cores, and creates the deliveries of the entries. */
@@ -116,7 +116,7 @@ export const eventFanOutOf = perCore((core) => {
       return follower.run()
     },
 
-    /** Whether deliveries were created lately for this feed, or for any. */
+    /** Whether deliveries were created lately for this feed, or without an id for any feed. */
     isFollowed: (workspaceId?: string) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
     lagMs,
     close: () => closed.abort(),
@@ -182,7 +182,7 @@ function isWanted(
   const { type, disabled, delivery } = entry
   if (!policy.types.includes(type)) return false
   if (!isHook(to)) return lead !== undefined && coversLead(policy, lead)
-  // Otherwise their failures would cause further events.
+  // Hooks get no events about hooks: their failures would cause further events.
   return !hookIds.has(disabled?.subscriptionId ?? delivery?.subscriptionId ?? '')
 }
 
@@ -207,7 +207,7 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
 const fieldsOf = ({ entry, lead }: FeedEvent, to: To) =>
   entry.type === 'message.unseen' && lead && !isHook(to) ? sentFields(lead.fields, to) : {}
 
-/** Only lead subscriptions get fields of the lead. */
+/** Returns what a destination gets for an event. Only lead subscriptions get fields of the lead. */
 export function contentOf(event: FeedEvent, to: To): DeliveryContent {
   const { entry, lead } = event
   const { type, leadId, conversationId, sequence, occurredAt } = entry

@@ -45,14 +45,14 @@ const maxReads = 10_000
 const clocksApartMs = 2_000
 const cursorFormat = /^(?:(\w+)\.)?(\w+)\.(\d{1,15})$/
 
-/** Includes hidden ones: a removal may show them again, and a reader would miss their events. */
+/** Finds hidden ones too: a removal may show them again, and a reader would miss their events. */
 export async function findConversations({ db }: Core, conversationIds: string[]) {
   if (conversationIds.length === 0) return []
   const projection = { workspaceId: 1, createdAt: 1, erasing: 1 }
   return db.conversations.find({ _id: { $in: conversationIds } }, { projection }).toArray()
 }
 
-/** Includes hidden leads, except those of erased visitors. */
+/** Finds hidden leads too, except those of erased visitors. */
 async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]> {
   if (leadIds.length === 0) return []
   return (await db.leads.find({ _id: { $in: leadIds }, erasing: { $ne: true } }).toArray()).map(toLead)
@@ -85,7 +85,7 @@ async function entriesOf(core: Core, query: FeedQuery, place: number | undefined
   return found
 }
 
-/** Leaves out entries whose source was removed. */
+/** Returns entries with their content, without those whose source was removed. */
 export async function withContent(core: Core, workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]> {
   const logged = entries.filter(({ sequence = 0 }) => sequence > 0)
   const places = logged.map(({ conversationId = '', sequence = 0 }) => ({ conversationId, sequence }))
@@ -180,7 +180,7 @@ export const feedReaderOf = perCore((core) => {
       let place = await inPlace(signal, () => placeOf(core, query))
       const until = performance.now() + waitMs
       for (;;) {
-        // Before the read, so that no hint after it is lost.
+        // Listens before the read, so that no hint is lost.
         const { promise: hinted, resolve } = Promise.withResolvers<void>()
         const leave = onHint(feedHint(query.workspaceId), resolve)
         try {
@@ -203,7 +203,7 @@ export const feedReaderOf = perCore((core) => {
       return () => void bus.off('removed', listen)
     },
 
-    /** Whether somebody has read this feed lately, or any. */
+    /** Whether somebody has read this feed lately, or without an id any feed. */
     isRead(workspaceId?: string) {
       const at = workspaceId === undefined ? readAt : readTimes.get(workspaceId)
       return at !== undefined && performance.now() - at < readWithinMs

@@ -12,7 +12,7 @@ const flushEveryMs = 1_000
 const catchUpEveryMs = 60_000
 const marks: Marked[] = ['leads', 'deliveries', 'subscriptions']
 
-/** Also makes the parts that follow the bus. */
+/** Returns the jobs, and makes the parts that follow the bus. */
 export function feedJobs(core: Core): Job[] {
   feedReaderOf(core)
   const [conversations, leads, fanOut] = [conversationFeedOf(core), leadFeedOf(core), eventFanOutOf(core)]
@@ -32,14 +32,14 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
   leads: leadFeedOf(core).lagMs,
 })
 
-/** Adds what was appended or stored before this call, and creates the deliveries. */
+/** Adds entries of what was appended or stored before this call, and creates the deliveries. */
 export async function flushFeed(core: Core) {
   await conversationFeedOf(core).flush()
   for (const what of marks) await leadFeedOf(core).followers[what].run()
   await eventFanOutOf(core).flush()
 }
 
-/** The same for what other processes left out. */
+/** Adds entries that other processes left out, and creates the deliveries. */
 export async function catchUpFeed(core: Core) {
   await conversationFeedOf(core).catchUp()
   await eventFanOutOf(core).catchUp()

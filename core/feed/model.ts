@@ -4,12 +4,12 @@ import { type EventType, endsSession, isCompletion, type LogEvent, type SessionE
 
 /** One event of a workspace's feed. Readers get its content from the source. */
 export interface NewFeedEntry {
-  /** Unique in the workspace, so that an event has one entry. */
+  /** Names the source. Unique in the workspace, so that an event has one entry. */
   source: string
   type: FeedEventType
   occurredAt: Date
   conversationId?: string
-  /** Sequence in the log of its conversation; 0 for its creation. */
+  /** Sequence of the event in the log; 0 for the creation of the conversation. */
   sequence?: number
   leadId?: string
   delivery?: FeedDelivery
@@ -24,15 +24,15 @@ export interface FeedDelivery {
   outcome: 'accepted' | 'failed'
 }
 
-/** Numbers of a feed are consecutive, from 1. */
+/** The numbers of a feed are consecutive, from 1. */
 export type FeedEntry = Partial<NewFeedEntry> & { number: number; type: FeedEventType; occurredAt: Date }
 
-/** Wake-up of cores when a feed has new entries. */
+/** The wake-up of cores when a feed has new entries. */
 export const feedHint = (workspaceId: string) => `feed ${workspaceId}`
 
 export const feedKeptMs = 30 * 86_400_000
 
-/** Without `source` if that was removed: only the place stays. */
+/** If its source was removed, only the place of an entry stays, without `source`. */
 export type FeedEntryDocument = FeedEntry & { workspaceId: string; storedAt: Date }
 
 const types: Partial<Record<EventType, FeedEventType>> = {

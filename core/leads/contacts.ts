@@ -6,7 +6,7 @@ export type ContactKind = 'subject' | 'email' | 'phone'
 
 export interface Contact {
   kind: ContactKind
-  /** In normal form, so that different spellings are equal. */
+  /** The value in normal form, so that different spellings are equal. */
   value: string
 }
 

@@ -71,7 +71,7 @@ const maxAtOnce = 500
 
 type Contact = NonNullable<ReturnType<typeof contactOf>>
 
-/** Newest first, after the given one. */
+/** Returns leads, newest first, after the given one. */
 export async function leadsOfConversations(
   { db }: Core,
   conversationIds: string[],
@@ -100,14 +100,14 @@ export async function contactsOf(core: Core, conversationIds: string[]): Promise
   return contacts
 }
 
-/** Undefined without a name and an e-mail address. */
+/** Returns undefined for a lead with neither a name nor an e-mail address. */
 export function contactOf({ leadId, fields }: Pick<Lead, 'leadId' | 'fields'>) {
   const name = fieldNamed(fields, 'name')
   const email = fieldNamed(fields, 'email') ?? Object.values(fields).find((value) => normalEmail(value) !== undefined)
   return (name ?? email) === undefined ? undefined : { leadId, name, email }
 }
 
-/** Ignores upper and lower case in the name. Undefined if the value is empty. */
+/** Ignores upper and lower case in the name. Returns undefined for an empty value. */
 function fieldNamed(fields: Record<string, string>, wanted: string) {
   const [, value = ''] = Object.entries(fields).find(([name]) => name.toLowerCase() === wanted) ?? []
   return value.trim() || undefined

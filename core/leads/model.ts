@@ -6,9 +6,9 @@ export interface Lead {
   fields: Record<string, string>
   conversationId?: string
   formSubmissionId?: string
-  /** That submitted the form. */
+  /** The session that submitted the form. */
   sessionId?: string
-  /** Of the installation whose form created the lead. */
+  /** The installation whose form created the lead. */
   publicSiteKey?: string
   createdAt: Date
   /** Key of the form's submission. A repeat has the same key. */
@@ -22,11 +22,11 @@ export interface Lead {
 
 export type LeadDocument = Omit<Lead, 'leadId'> & {
   _id: string
-  /** Visitors of the lead's conversation, from the removal of the conversation on. */
+  /** Visitors of the lead's conversation. Set when the conversation is removed. */
   visitorIds?: string[]
-  /** The removal of the lead, or true if its visitor is erased. Queries then skip it. */
+  /** Id of the removal that hides the lead, or true if its visitor is erased. Queries skip the lead. */
   erasing?: true | string
-  /** Until the event feed has the capture. */
+  /** Set until the event feed has the capture of the lead. */
   unannounced?: true
 }
 
@@ -47,6 +47,6 @@ export interface Suppression {
 
 export type SuppressionDocument = Omit<Suppression, 'suppressionId'> & {
   _id: string
-  /** Until the waiting deliveries of this person have been ended. */
+  /** Set until the waiting deliveries of this person have been ended. */
   unswept?: true
 }

@@ -12,7 +12,7 @@ import { findWorkspace } from '../workspaces/workspaces.ts'
 import { type Contact, type ContactKind, contactsIn, normalEmail } from './contacts.ts'
 import type { Lead, Suppression } from './model.ts'
 
-/** As an operator sends it. Without a kind, if it was no known one. */
+/** An entry as an operator sends it. It has no kind if the operator sent an unknown one. */
 export interface SuppressionEntry {
   kind?: ContactKind
   value: string
@@ -35,7 +35,7 @@ const maxEntries = 1_000
 const maxPage = 1_000
 const defaultPage = 100
 
-/** Saves a lookup per lead in workspaces without entries. */
+/** Whether workspaces have entries. The cache saves a lookup per lead where there are none. */
 const hasEntriesOf = perCore((core) =>
   createLiveCache<{ any: boolean }>({
     bus: core.bus,

@@ -6,18 +6,18 @@ export interface Mail {
   subject: string
   text: string
   html?: string
-  /** Instead of the name in the settings. */
+  /** Name of the sender, instead of that in the settings. */
   fromName?: string
   /** Equal for each attempt, so that mailboxes can recognise a repeat. */
   messageId?: string
-  /** Stops further mails of this kind with one click (RFC 8058). */
+  /** The address that stops further mails of this kind with one click (RFC 8058). */
   unsubscribeUrl?: string
 }
 
 const timeoutMs = 10_000
 const maxWaiting = 100
 
-/** At its first use: it takes memory, and most services send no mail. */
+/** Loads the library at its first use: it takes memory, and most services send no mail. */
 const loadLibrary = (): typeof import('nodemailer') => createRequire(import.meta.url)('nodemailer')
 
 /** The address in `SMTP_FROM`. */
@@ -49,7 +49,7 @@ export const mailerOf = perCore(({ config: { SMTP_URL: url, SMTP_FROM: from }, l
       if (!transport) throw new Error('no mail server is configured')
       if (waiting >= maxWaiting) throw new Error('too many mails wait for the mail server')
       waiting += 1
-      // An object, so that its text is never read as a list of addresses.
+      // The address is an object, so that its text is never read as a list of addresses.
       const mail = {
         from: fromName === undefined ? from : { name: fromName, address },
         to: { name: '', address: to },

@@ -25,7 +25,7 @@ const maxLeads = 50
 const maxLength = 12_000
 /** Pauses after refusals. After the last one, the mail counts as refused. */
 const pausesMs = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 8 * 3_600_000]
-/** After a failure of this service, so that one mail does not hold up the others. */
+/** Pause after a failure of this service, so that one mail does not hold up the others. */
 const failedPauseMs = 10 * 60_000
 
 export const answerMailJobs = (core: Core) => [
@@ -63,7 +63,7 @@ export async function sendAnswerMails(core: Core): Promise<number | undefined> {
 async function sendAnswers(core: Core, conversation: ConversationDocument): Promise<void> {
   const { _id } = conversation
   const { messageId, dueAt, attempts } = conversation.mail!
-  /** False if another core, or the visitor, was faster. */
+  /** Returns false if another core, or the visitor, was faster. */
   async function settle(from: object, state: 'sending' | 'sent' | 'refused' | 'dropped' | 'waiting', dueInMs?: number) {
     const at = new Date(core.now())
     const { modifiedCount } = await core.db.conversations.updateOne(
@@ -109,7 +109,7 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
 }
 
 /**
- * Undefined if there is nothing to mail any more, the website mails nothing, or the visitor has not agreed.
+ * Returns undefined if nothing is left to mail, the website mails nothing, or the visitor has not agreed.
  */
 async function mailOf(
   core: Core,

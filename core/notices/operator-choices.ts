@@ -38,7 +38,10 @@ export async function setNotifications(
   })
 }
 
-/** Undefined for nowhere. Errors: `ValidationFailed`, `ServiceUnavailable` without the name service. */
+/**
+ * Sets where a session gets pushes; undefined for nowhere. Errors: `ValidationFailed`, `ServiceUnavailable`
+ * without a name service.
+ */
 export async function setPushSubscription(core: Core, sessionId: string, subscription: PushSubscription | undefined) {
   if (!subscription) {
     await core.db.consoleSessions.updateOne({ _id: sessionId }, { $unset: { push: '' } })

@@ -56,7 +56,7 @@ interface Watcher {
   sessions: ConsoleSession[]
 }
 
-/** Who wants to be told, is signed in and does not look at the console. */
+/** Returns the operators who want to be told, are signed in and do not look at the console. */
 async function absentOf(core: Core, workspaceId: string, members: Member[]): Promise<Watcher[]> {
   const now = new Date(core.now())
   const all = await consoleSessionsIn(core, workspaceId)
@@ -135,7 +135,7 @@ function noticesOf({ assignment, since }: Waiting, chosen: Notifications, id: st
   ]
 }
 
-/** By the hours of a website of the conversation, not by the presence of operators. */
+/** Only the hours of its websites count, not the presence of operators. */
 async function isOpen(core: Core, conversationId: string) {
   const keys = await sessionStoreOf(core).sitesOf(conversationId)
   const sites = await Promise.all(keys.map((key) => siteDirectoryOf(core).installations.get(key)))
@@ -193,7 +193,7 @@ async function tell(
     await core.db.conversations.updateOne({ _id: waiting.id }, { $pull: { told: key } })
 }
 
-/** True for one core, if the visitor still waits. */
+/** Returns true for one core, if the visitor still waits. */
 async function claim({ db }: Core, { id, since }: Waiting, key: string) {
   const still = { _id: id, 'queue.waitingSince': new Date(since), told: { $ne: key }, ...notErasing }
   const { modifiedCount } = await db.conversations.updateOne(still, {
@@ -202,7 +202,7 @@ async function claim({ db }: Core, { id, since }: Waiting, key: string) {
   return modifiedCount === 1
 }
 
-/** What the operator has chosen to see; undefined if the conversation is gone. */
+/** Returns what the operator has chosen to see; undefined if the conversation is gone. */
 async function textOf(core: Core, { id }: Waiting, detail: Notifications['detail'], member: Member) {
   if (detail === 'nothing') return ''
   const [conversation] = await findConversations(core, [id])

@@ -14,7 +14,7 @@ export interface PushSubscription {
 /** `gone`: the browser gets no more pushes there. */
 type PushOutcome = 'accepted' | 'gone' | 'failed'
 
-/** After this time, a push service drops what the browser has not fetched. */
+/** A push service drops what the browser has not fetched within this time. */
 const lifetimeSeconds = 3_600
 
 /** Authorities (PEM) of push services instead of Node's, for tests. */

@@ -1,4 +1,4 @@
-/** Whether a file begins like an image of a type. */
+/** For each type, says whether a file begins like such an image. */
 const signatures: Record<string, (bytes: Uint8Array) => boolean> = {
   'image/png': (bytes) => startsWith(bytes, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
   'image/jpeg': (bytes) => startsWith(bytes, [0xff, 0xd8, 0xff]),

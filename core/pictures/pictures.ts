@@ -23,22 +23,22 @@ export const logoOf = (siteKey: string): string => `installation ${siteKey}`
 
 interface NewPicture {
   workspaceId: string
-  /** Empty to remove the picture. */
+  /** The file; empty to remove the picture. */
   image: Uint8Array
-  /** Used if the setting `PUBLIC_URL` is empty. */
+  /** Origin of the gateways, for an empty `PUBLIC_URL`. */
   gatewayOrigin: string
 }
 
 const maxBytes = 65_536
 const maxPixels = 512
 const maxPictures = 500
-/** The present picture, and those that old answers show. */
+/** An owner has the present picture, and those that old answers show. */
 const maxOfOwner = 5
 const dayMs = 86_400_000
 const faceLifetimeMs = 180 * dayMs
 const replacedLifetimeMs = 30 * dayMs
 
-/** Returns the URL. Errors: `ValidationFailed`, also if the workspace has too many pictures. */
+/** Returns the URL of the new picture. Errors: `ValidationFailed`, also for too many pictures. */
 export async function setFace(core: Core, operator: string, picture: NewPicture): Promise<string | undefined> {
   const owner = faceOf(operator)
   const isSet = picture.image.length > 0
@@ -52,13 +52,13 @@ export async function facesOf(core: Core, workspaceId: string, operators: string
   return new Map(found.reverse().map(({ owner, url }) => [owner.slice(faceOf('').length), url]))
 }
 
-/** Postpones the end of the operator's picture, at each sign-in. */
+/** Postpones the end of an operator's picture. Called at each sign-in. */
 export async function keepFace(core: Core, workspaceId: string, operator: string) {
   const [newest] = await picturesOf(core, workspaceId, [faceOf(operator)])
   if (newest) await deleteLater(core, [newest._id], faceLifetimeMs)
 }
 
-/** Calls `save` with the URL, then removes other, unused logos. Errors: also those of `save`. */
+/** Stores a logo, calls `save` with its URL, then removes unused logos. Errors: also those of `save`. */
 export async function setLogo(
   core: Core,
   siteKey: string,
@@ -105,7 +105,7 @@ async function retireOthers(core: Core, workspaceId: string, owner: string, used
   await deleteLater(core, others, replacedLifetimeMs)
 }
 
-/** Newest first. */
+/** Returns pictures, newest first. */
 const picturesOf = ({ db }: Core, workspaceId: string, owners: string[]) =>
   db.pictures
     .find({ workspaceId, owner: { $in: owners } }, { projection: { owner: 1, url: 1 } })

@@ -12,7 +12,7 @@ async function lastMessage({ db }: Core, conversationId: string) {
   return found
 }
 
-/** From the logs, the sessions and the leads. Skips conversations that do not exist. */
+/** Reads the logs, the sessions and the leads. Skips conversations that do not exist. */
 export async function factsOf(core: Core, conversationIds: string[]): Promise<ConversationFacts[]> {
   const { conversations, events, sessions, leads } = core.db
   const theirs = { conversationId: { $in: conversationIds } }

@@ -33,7 +33,7 @@ export const atOnce = (remove: () => Promise<unknown>): Part => ({
   },
 })
 
-/** The documents that match. `act` removes them; default: deletes them. */
+/** A part with the documents that match. `act` removes them; by default, they are deleted. */
 export const documents = <D extends Document>(
   collection: Collection<D>,
   filter: Filter<D>,
@@ -143,7 +143,7 @@ export const sessionPart = (core: Core, filter: Filter<SessionDocument>): Part =
     async act(found) {
       await removeTracesOf(core, ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
       await core.db.sessions.deleteMany({ _id: { $in: ids(found) } })
-      // The search index may have written it again while the session was stored.
+      // The search index may have written the entry again while the session was stored.
       await core.db.searchEntries.deleteMany({ _id: { $in: ids(found) } })
     },
   })
@@ -203,7 +203,7 @@ export const dataOf = {
   leads: (core, leadIds) => [
     deliveryPart(core, { leadId: { $in: leadIds } }),
     leadPart(core, { _id: { $in: leadIds } }),
-    // It may have been written after the lead was removed.
+    // The entry may have been written after the lead was removed.
     atOnce(() => core.db.searchEntries.deleteMany({ _id: { $in: leadIds } })),
     feedPart(core, { leadId: { $in: leadIds } }),
   ],

@@ -23,7 +23,7 @@ import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
 import { advanceRemoval, countOpenRemovals, insertRemoval, type Removal, turnRemoval } from './removal-store.ts'
 import { beginRemoval, type RemovalList, removeParts, runRemovalStep } from './removals.ts'
 
-/** After this time another core continues a deletion whose first step has not ended. */
+/** Another core continues a deletion whose first step has not ended within this time. */
 const firstLeaseMs = 2_000
 /** Pause before the next conversations are hidden. */
 const moreAfterMs = 200
@@ -145,7 +145,7 @@ const partsOfWorkspace = (core: Core, workspaceId: string): Part[] => [
     .map(([name]) => documents(core.db[name as keyof Core['db']] as never, { workspaceId } as never)),
 ]
 
-/** After the removal of the conversations. The object itself is the last. */
+/** Returns what is removed after the conversations. The object itself is the last. */
 export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[]> {
   const { kind, id } = deleted
   const connectionIds = await idsIn(core, deleted, ['connection'])
@@ -216,7 +216,7 @@ async function removeByConnection(core: Core, { workspaceId, lease }: Removal, c
   return moreAfterMs
 }
 
-/** The same for an installation. Of a conversation with sessions elsewhere, only its own are removed. */
+/** Like `removeByConnection`. Of a conversation with sessions elsewhere, only its own are removed. */
 async function removeBySession(core: Core, workspaceId: string, siteKey: string) {
   const sessions = (await core.db.sessions.find({ publicSiteKey: siteKey }).limit(batch).toArray()).map(toSession)
   if (sessions.length === 0) return undefined
@@ -265,7 +265,7 @@ export const objectList: RemovalList = {
   },
 }
 
-/** Also if the deletion has begun. Errors: those of `deleteObject`. */
+/** Finds the object even if its deletion has begun. Errors: those of `deleteObject`. */
 export async function workspaceOfObject(
   core: Core,
   kind: DeletionKind,

@@ -69,7 +69,7 @@ export const visitorList: RemovalList = {
     const { commands, conversations } = core.db
     const recorded = await recordTraces(core, removal)
     const wasLive = await endSessions(core, removal, recorded)
-    // No further uploads, so that all files are found.
+    // Prevents further uploads, so that all files are found.
     await commands.updateMany({ sessionId: { $in: recorded.sessionIds } }, { $set: { state: 'cancelled' } })
     const all = await addFound(core, removal, recorded)
     if (wasLive || all.sessionIds.length > recorded.sessionIds.length) return { waitMs: propagationMs }

@@ -41,19 +41,19 @@ export interface ErasedVisitor {
   until: Date
   /** What to remove. The visitor's ids are set from the beginning, the others before the removal. */
   traces: VisitorTraces
-  /** Whether what calls wrote late is removed too. New sessions then ignore the erasure. */
+  /** Whether data that calls wrote late has been removed too. New sessions then ignore the erasure. */
   isSwept: boolean
 }
 
 /**
- * Longer than any call takes. Calls that ran when their session ended, or was hidden, have finished then.
+ * Longer than any call takes. Calls that ran when their session ended, or their data was hidden, have ended.
  */
 export const maxCallMs = 60_000
 
-/** After this time another core may take over an unfinished step. */
+/** Another core may take over an unfinished step after this time. */
 export const leaseMs = 30_000
 
-/** After this time no call uses hidden data, even from a cache. */
+/** No call uses data that has been hidden for this time, even from a cache. */
 export const hiddenMs = maxCallMs + conversationFactsMs
 
 export type DeletionKind = 'workspace' | 'connection' | 'installation' | 'subscription'
@@ -73,14 +73,14 @@ export interface ConversationFacts {
 
 const dayMs = 86_400_000
 
-/** Older data is removed; undefined without a limit. */
+/** Returns the time before which data is removed; undefined without a limit. */
 export function cutOffOf(days: number, now: number): Date | undefined {
   return days === 0 ? undefined : new Date(now - days * dayMs)
 }
 
 /**
- * With a lead but no message, it has the period of conversations with messages, because its session has the
- * consent to the lead.
+ * A conversation with a lead but no message has the period of those with messages, because its session has
+ * the consent to the lead.
  */
 export function isConversationDue(
   { hasMessage, hasLead, lastActivityAt }: ConversationFacts,
@@ -91,5 +91,5 @@ export function isConversationDue(
   return cutOff !== undefined && lastActivityAt <= cutOff
 }
 
-/** Until the next review of old data that is kept for another reason. */
+/** Time until the next review of old data that is kept for another reason. */
 export const postponedMs = dayMs

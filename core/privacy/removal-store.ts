@@ -11,7 +11,7 @@ import {
   type VisitorTraces,
 } from './model.ts'
 
-/** As the core that holds its lease reads it. */
+/** A removal as the core that holds its lease reads it. */
 export interface Removal {
   lease: Lease
   workspaceId: string
@@ -27,7 +27,7 @@ export interface Removal {
 interface LeasedDocument {
   _id: string
   workspaceId: string
-  /** When the next step is due. Absent when the work is finished. */
+  /** The next step is due at this time. Absent when the work is finished. */
   nextAt?: Date
   fencingToken?: number
 }
@@ -111,7 +111,7 @@ export async function turnRemoval(
   return found ? toRemoval(found, { id: found._id, token }) : undefined
 }
 
-/** `ids` replaces the list of what to remove. */
+/** Begins a stage at `nextAt`. `ids` replaces the list of what to remove. */
 export async function advanceRemoval(core: Core, removal: Held, stage: RemovalStage, nextAt: Date, ids?: string[]) {
   await write(core, removal, { $set: { stage, nextAt, ...(ids && { ids }) } })
 }

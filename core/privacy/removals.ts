@@ -15,19 +15,19 @@ import {
   setSwept,
 } from './removal-store.ts'
 
-/** A visitor, old data, or an object. */
+/** How a visitor, old data or an object is removed. */
 export interface RemovalList {
-  /** Later calls do not find hidden data. */
+  /** Hides the data, so that later calls do not find it. */
   hide(core: Core, removal: Removal): Promise<void>
-  /** After this time no earlier call uses it. */
+  /** No earlier call uses the hidden data after this time. */
   hiddenMs: number
-  /** Then reads it again. Returns the ids to remove; undefined if it has hidden more, to be repeated. */
+  /** Then reads the data again. Returns the ids to remove, or undefined to be called again. */
   check?(core: Core, removal: Removal): Promise<string[] | undefined>
   /** Returns what to remove now, or the pause before the next try. */
   next(core: Core, removal: Removal): Promise<NextParts | { waitMs: number }>
   /** Called when everything has been removed for the first time. */
   removed?(core: Core, removal: Removal): Promise<void>
-  /** What calls wrote late is removed a minute later. */
+  /** Whether data that calls wrote late is removed a minute later. */
   removesLate: boolean
   /** Shows hidden data again, of which nothing was removed. */
   restore?(core: Core, removal: Removal): Promise<void>
@@ -36,9 +36,9 @@ export interface RemovalList {
 }
 
 interface NextParts<Item = string> {
-  /** Ids, or sessions. */
+  /** Ids of what to remove, or sessions. */
   items: Item[]
-  /** What to remove for some of the items. */
+  /** Returns what to remove for some of the items. */
   partsOf(items: Item[]): Part[]
 }
 
@@ -136,7 +136,7 @@ async function step(core: Core, removal: Removal) {
   }
 }
 
-/** If another core has taken over the removal, that core continues it. */
+/** Runs a step. If another core has taken over the removal, that core continues it. */
 export const runRemovalStep = (core: Core, removal: Removal) =>
   whileHeld(step(core, removal)).finally(() => core.bus.emit('due', 'removal of data'))
 
@@ -146,7 +146,7 @@ export async function beginRemoval(core: Core, removal: Pick<Removal, 'workspace
   if (inserted) await runRemovalStep(core, inserted)
 }
 
-/** Also runs what another process left. Returns the time until the next step is due. */
+/** Runs all due steps, also of other processes. Returns the milliseconds until the next one is due. */
 export async function runDueRemovals(core: Core): Promise<number | undefined> {
   for (;;) {
     const due = await claimRemoval(core, later(core, leaseMs))

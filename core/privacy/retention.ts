@@ -36,7 +36,7 @@ interface Sweep {
   after?: InboxPlace
 }
 
-/** A place in the order of last messages. */
+/** The place of a conversation in the order of last messages. */
 interface InboxPlace {
   lastMessageAt: Date
   conversationId: string
@@ -175,7 +175,7 @@ async function reviewSessionsOf(core: Core, conversationId: string, toReview: Se
   const writers = await writersIn(core, conversationId, all)
   for (const session of toReview) {
     const { sessionId, renewableUntil: expiry } = session
-    // It links the visitor to the conversation. Without one, the reviewed session stays.
+    // Another session that links the visitor to the conversation. Without one, the reviewed session stays.
     const heir = all.find(
       (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
     )
@@ -198,7 +198,7 @@ function isNewer(one: Session, other: Session) {
   return a === b ? one.sessionId > other.sessionId : a > b
 }
 
-/** Oldest first. */
+/** Returns conversations, oldest first. */
 async function oldConversations(
   { db }: Core,
   workspaceId: string,
@@ -225,7 +225,7 @@ async function oldConversations(
   return found.map(({ _id, lastMessageAt }) => ({ conversationId: _id, lastMessageAt: lastMessageAt! }))
 }
 
-/** Returns those whose `reviewAt` is due, then postponed ones. */
+/** Returns documents whose `reviewAt` is due, then postponed ones. */
 async function toReview<D extends NextReview>(
   { now }: Core,
   collection: Collection<D>,

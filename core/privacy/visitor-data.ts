@@ -17,7 +17,7 @@ export async function visitorOfSession(core: Core, sessionId: string, scope: str
 }
 
 /**
- * The verified visitor with this user id of the host on all connections, even without stored data. Errors:
+ * Returns the verified visitor with this user id on all connections, even without stored data. Errors:
  * `NotFound` for the workspace, `ValidationFailed`.
  */
 export async function visitorOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<VisitorName> {
@@ -29,7 +29,7 @@ export async function visitorOfSubject(core: Core, workspaceId: string, external
   return { workspaceId, browserIds: [], subjectIds: await Promise.all(ids) }
 }
 
-/** All data of a visitor as JSON, one object per line. Screenshots are in base64. */
+/** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
 export async function* exportVisitor(core: Core, visitor: VisitorName): AsyncIterable<string> {
   const traces = await findTraces(core, visitor, { until: new Date(core.now()) })
   for await (const { screenshot, ...record } of recordsOf(core, traces)) {

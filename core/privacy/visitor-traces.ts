@@ -1,7 +1,7 @@
 import type { Core } from '../core.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 
-/** Includes unfinished uploads. */
+/** Returns the files of screenshots, also those of unfinished uploads. */
 export async function filesOf({ db }: Core, sessionIds: string[]): Promise<string[]> {
   const theirs = { sessionId: { $in: sessionIds } }
   const found = await db.commands.find(theirs, { projection: { uploads: 1, screenshot: 1 } }).toArray()
@@ -35,7 +35,7 @@ export async function findTraces(
     ...known.visitorIds,
     ...[...verified, ...linked].map(({ visitorId }) => visitorId),
   ])
-  // Anonymous now, or when the erasure began.
+  // Sessions that are anonymous now, or were when the erasure began.
   const anonymous = [
     { identity: { $exists: false } },
     ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),

@@ -4,7 +4,7 @@ import type { ReportedConversation } from './model.ts'
 
 const partSize = 200
 
-/** An event with a score from 1 to 5. */
+/** A rating is an event with a score from 1 to 5. */
 const ratingType = 'rating.given'
 const score = { $cond: [{ $in: ['$data.score', [1, 2, 3, 4, 5]] }, '$data.score', '$$REMOVE'] }
 
@@ -43,7 +43,7 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
     return (await found.toArray()).map(({ _id }) => _id)
   },
 
-  /** Leaves out conversations without a message of the visitor. */
+  /** Reads the logs of conversations, without those that have no message of the visitor. */
   async read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]> {
     const found = await events
       .aggregate<{ _id: string; begun: { at: Date }; answer?: { at: Date } | null; scores: number[] }>([

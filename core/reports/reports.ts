@@ -51,7 +51,7 @@ export async function* readReport(
     conversations += count
   }
   const left = new AbortController()
-  // A caller who reads slowly would hold the slot.
+  // Does not wait for the caller, who may read slowly and would hold the slot.
   const either = AbortSignal.any([signal, left.signal])
   const computing = compute(core, { workspaceId, first, days, timeZone }, onPart, either)
   computing.catch(() => {})
@@ -121,7 +121,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
   const byTag = new Map<string, Group>()
   for (let day = 0; day < days; day += 1) byDay.set(first.add({ days: day }).toString(), [])
   for (let hour = 0; hour < 24; hour += 1) byHour.set(hourName(hour), [])
-  /** By quarter of an hour, because a conversion to local time is slow. */
+  /** Caches the rows of each quarter of an hour, because a conversion to local time is slow. */
   const quarters = new Map<number, (Group | undefined)[]>()
 
   function rowsAt(time: number) {
@@ -134,7 +134,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
     return rows
   }
 
-  /** One row per turn of the event loop, because sorting many times takes long. */
+  /** Makes one row per turn of the event loop, because sorting many times takes long. */
   async function rowsOf(groups: Iterable<[string, Group]>) {
     const rows: ReportRow[] = []
     for (const [name, group] of groups) {

@@ -8,7 +8,7 @@ const readEveryMs = 3_600_000
 const weekMs = 7 * 86_400_000
 const minAnswered = 10
 const maxMinutes = 24 * 60
-/** Conversations in one reading. */
+/** Number of conversations in one reading. */
 const newest = 200
 const maxWorkspaces = 10_000
 

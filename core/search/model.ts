@@ -31,7 +31,7 @@ export interface EntryQuery {
   terms: SearchTerm[]
   from?: Date
   to?: Date
-  /** In the order of the results. */
+  /** Only entries after this place in the order of the results. */
   after?: SearchPlace
 }
 

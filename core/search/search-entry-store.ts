@@ -10,7 +10,7 @@ export interface SearchEntryDocument {
   workspaceId: string
   at: Date
   terms: string[]
-  /** In entries of sessions and leads only. */
+  /** Only entries of sessions and leads have it. */
   conversationId?: string
 }
 
@@ -46,7 +46,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     return sources.filter((source) => !known.has(idOf(source)))
   },
 
-  /** Includes hidden conversations. */
+  /** Finds hidden conversations too. */
   async workspacesOf(conversationIds: string[]) {
     const found = conversations.find({ _id: { $in: conversationIds } }, { projection: { workspaceId: 1 } })
     return new Map((await found.toArray()).map(({ _id, workspaceId }) => [_id, workspaceId]))
@@ -78,7 +78,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     ]
   },
 
-  /** Counts up to `limit`. */
+  /** Counts entries with the term, up to `limit`. */
   async count({ workspaceId, kinds }: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number) {
     const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
     return entries.countDocuments(filter, { limit, hint: 'by_term' })

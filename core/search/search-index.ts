@@ -13,11 +13,11 @@ import { indexedTermsOf } from './terms-model.ts'
 
 type MessageSource = Extract<SearchSource, { kind: 'message' }>
 
-/** Events that wait in memory. `catchUp` adds the entries of further ones. */
+/** Maximum number of events that wait in memory. `catchUp` adds the entries of further ones. */
 const maxWaiting = 10_000
 /** A write of this size delays other database calls by some milliseconds. */
 const batchSize = 50
-/** From reading a text to writing its entry. A removal also removes what was written within a minute. */
+/** Maximum time from the read of a text to the write of its entry; a removal waits longer, a minute. */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
 
@@ -48,7 +48,7 @@ export const searchIndexOf = perCore((core) => {
     await store.insert(events.flatMap((event) => toEntry(event, workspaces.get(event.conversationId)) ?? []))
   }
 
-  /** If a session was removed meanwhile, removes its entry again. */
+  /** Adds the names of visitors. If a session was removed meanwhile, removes its entry again. */
   async function addVisitors(events: LogEvent[]) {
     for (const { type, sessionId } of events)
       if (type === 'session.identified' && sessionId !== undefined) knownVisitors.delete(sessionId)
@@ -78,7 +78,7 @@ export const searchIndexOf = perCore((core) => {
     await store.insert(texts.filter(({ source }) => missing.has(source)).map(indexed))
   }
 
-  /** After a pause, unless the index was closed. */
+  /** Writes after a pause, unless the index was closed. */
   const write = (work: () => Promise<void>) =>
     paced(async () => {
       if (!closed.signal.aborted) await work()
@@ -124,7 +124,7 @@ export const searchIndexOf = perCore((core) => {
   }
 
   return {
-    /** For a stored note or lead. Never throws, because `catchUp` adds missing entries. */
+    /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
     async add(text: SearchText) {
       await store.insert([indexed(text)]).catch((error: Error) => {
         logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')

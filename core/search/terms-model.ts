@@ -2,7 +2,7 @@ import { asciiDigits, normalPhone } from '../../contract/contacts.ts'
 
 interface Term {
   term: string
-  /** In UTF-16 code units of the text. */
+  /** Place in the text, in UTF-16 code units. */
   start: number
   end: number
 }
@@ -28,7 +28,7 @@ const words = /[\p{L}\p{N}\p{M}]+/gu
 const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 const runs = new RegExp(`${unspaced.source}+|[^${unspaced.source.slice(1)}+`, 'gu')
 
-/** Leaves letters and digits, without case, diacritics and compatibility variants. */
+/** Returns letters and digits only, without case, diacritics and compatibility variants. */
 function foldWord(text: string) {
   if (/^[a-z0-9]*$/i.test(text)) return text.toLowerCase()
   return asciiDigits(text.normalize('NFKD'))
@@ -87,7 +87,7 @@ function toTerm(word: string, start: number): Term[] {
   return term === '' ? [] : [{ term, start, end: start + word.length }]
 }
 
-/** Each pair of adjacent letters, and the last letter alone. */
+/** Returns each pair of adjacent letters, and the last letter alone. */
 function pairs(run: string, start: number): Term[] {
   const letters = [...run]
   let at = start
@@ -158,14 +158,14 @@ export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
   return { text: before + text.slice(from, to) + after, highlights }
 }
 
-/** Moves forward to the next word if it starts within `leadLength` code units. */
+/** Moves a position to the next word if that starts within `leadLength` code units. */
 function wordBoundary(text: string, at: number) {
   if (at === 0) return 0
   const space = text.slice(at, at + leadLength).search(/\s/u)
   return letterBoundary(text, space < 0 ? at : at + space + 1)
 }
 
-/** Moves out of a surrogate pair. */
+/** Moves a position out of a surrogate pair. */
 function letterBoundary(text: string, at: number) {
   const unit = text.charCodeAt(at)
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at
