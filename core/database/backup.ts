@@ -17,7 +17,7 @@ import { beginHistory } from './store-history.ts'
 interface Head {
   backup: 1
   at: Date
-  /** Without them, the sealed secrets in the database are lost. */
+  /** Secrets of the data folder. Without them, the sealed secrets in the database are lost. */
   secrets?: string
 }
 interface Entry {
@@ -35,13 +35,13 @@ export interface BackupContent extends Tail {
 
 interface BackupFile {
   path: string
-  /** Empty for a plain file. */
+  /** Encrypts the file. Empty for a plain file. */
   passphrase: string
 }
 
-/** Hints and marks of the moment. Migrations create the collections. */
+/** Collections whose data is only of the moment. Migrations create the collections. */
 const notKept = ['wakeups', 'typing', 'operatorPresence']
-/** Without a snapshot these are read last, in this order: earlier documents then refer only to existing ones. */
+/** If there is no snapshot, these are read last, in this order. So each document refers only to existing ones. */
 const sources = 'events conversations sessions visitors installations connections workspaces keys'.split(' ')
 const groupMaxDocuments = 500
 const groupMaxBytes = 4 * 1024 * 1024
@@ -54,8 +54,8 @@ const tagBytes = 16
 const headBytes = magic.length + saltBytes + nonceBytes
 
 /**
- * Writes a database into a private file, which appears when it is complete. A replica set, also of one member,
- * is read as it was at one moment.
+ * Writes a database into a file that only its owner can read. The file appears when all of it is on the disk.
+ * The service may run: a replica set, also of one member, is read as it was at one moment.
  */
 async function writeBackup(
   client: MongoClient,
@@ -95,8 +95,8 @@ async function writeBackup(
 class PassphraseError extends Error {}
 
 /**
- * Passes the documents of a backup to `use`. Rejects for a damaged file or a wrong passphrase, maybe after some
- * documents.
+ * Reads a whole backup, and passes its documents to `use`. Rejects if the file is damaged or cut, or if the
+ * passphrase is wrong. `use` may by then have got documents.
  */
 export async function readBackup(
   { path, passphrase }: BackupFile,
@@ -153,7 +153,7 @@ export async function readBackup(
   return { at: head.at, counts: tail.counts, ...(head.secrets !== undefined && { secrets: head.secrets }) }
 }
 
-/** Writes into an empty database, and compares the numbers of documents. Makes no indexes. */
+/** Writes a backup into an empty database, and compares the numbers of documents. Makes no indexes. */
 async function restoreInto(db: Db, file: BackupFile) {
   const content = await readBackup(file, (collection, documents) =>
     db.collection(collection).insertMany(documents, { ordered: false }),
@@ -165,7 +165,7 @@ async function restoreInto(db: Db, file: BackupFile) {
   return content
 }
 
-/** A drill is a restore on which a core has started. */
+/** What has last succeeded. A drill is a restore with which a core has started. */
 type BackupKind = 'backup' | 'drill'
 const recordsIn = (db: Db) => db.collection<{ _id: BackupKind; at: Date }>('backups')
 
@@ -173,7 +173,7 @@ export async function lastBackups(db: Db): Promise<Partial<Record<BackupKind, Da
   return Object.fromEntries((await recordsIn(db).find().toArray()).map(({ _id, at }) => [_id, at]))
 }
 
-/** Calls on this connection have no timeout. */
+/** Opens the databases of a server. Calls on this connection have no timeout. */
 export async function openBackups({ uri, name, timeoutMs }: { uri: string; name: string; timeoutMs: number }) {
   const client = createMongoClient(uri, { appName: 'service-backup', timeoutMs })
   return connected(client, (writeConcern) => {
@@ -188,7 +188,7 @@ export async function openBackups({ uri, name, timeoutMs }: { uri: string; name:
         await beginHistory(database(into))
         return content
       },
-      /** `restored` and `replaced` name databases. */
+      /** Says what a restore undoes. `restored` and `replaced` name databases. */
       report: ({ restored, replaced, ...facts }: { file: string; at: Date; restored: string; replaced?: string }) =>
         reportOf({
           ...facts,
@@ -209,7 +209,7 @@ async function collectionsIn(db: Db) {
   return [...names.filter((name) => !sources.includes(name)).sort(), ...sources.filter((name) => names.includes(name))]
 }
 
-/** Each BSON document begins with its length. */
+/** Splits bytes into BSON documents. Each begins with its length. */
 async function* split(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of bytes) {

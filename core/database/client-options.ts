@@ -15,16 +15,16 @@ const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
   retrywrites: (value) => value === 'true',
   maxpoolsize: (value) => Number(value) === 0 || Number(value) >= minPoolSize,
 }
-/** Readers of wake-ups keep connections busy. */
+/** Minimum size of the pool, because readers of wake-ups keep connections busy. */
 const minPoolSize = 8
 
 const poolReason = `must be ${minPoolSize} or more, or 0 for no limit`
 const otherReason = 'is not allowed: the service reads from the primary, and a majority confirms each write'
 
 /**
- * Creates a client that is not connected yet. Other options of the URI replace the defaults. Errors:
- * `SettingError`, without the URI, because it has a password. `timeoutMs` limits finding a server and
- * connecting.
+ * Creates a client that is not connected yet. Options of the URI replace the defaults, except those in `fixed`.
+ * `timeoutMs` limits finding a server and each connection. Errors: `SettingError`; its message never has the URI,
+ * because this contains a password.
  */
 export function createMongoClient(
   uri: string,
@@ -47,7 +47,7 @@ export function createMongoClient(
   }
 }
 
-/** Connects a client, and closes it if this or `use` fails. */
+/** Connects a client and runs `use`. Closes the client if either fails. Errors: those of `connectFault` and `use`. */
 export async function connected<T>(
   client: MongoClient,
   use: (writeConcern: WriteConcernSettings) => T | Promise<T>,
@@ -62,8 +62,8 @@ export async function connected<T>(
 }
 
 /**
- * Returns a `SettingError` for an unreadable certificate, a rejected user or a missing permission; else the
- * error.
+ * Returns a `SettingError` for an unreadable certificate, a rejected user or a missing permission. Returns other
+ * errors unchanged.
  */
 function connectFault(error: unknown) {
   const { code, path, message = '' } = error as { code?: unknown; path?: string; message?: string }

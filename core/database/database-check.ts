@@ -5,22 +5,22 @@ import { type Core, perCore } from '../core.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { Database } from './database.ts'
 
-/** A core does not start if its clock differs by more from the database's. */
+/** A core does not start if its clock and the database's differ by more. */
 const refusedOffsetMs = 10_000
-/** Cores rely on clocks that agree within two seconds. */
+/** A larger difference is logged. Cores rely on clocks that agree within two seconds. */
 const warnedOffsetMs = 2_000
 
-/** A ping without an answer is then slow. A probe waits no longer. */
+/** A ping without an answer is slow after this time. A probe waits no longer. */
 const slowMs = 900
 const fastMs = 500
 
 /**
- * `slow`: commands take long and succeed. `away`: a ping failed, or there is no answer and no server that takes
- * writes.
+ * `slow`: commands take long and succeed. `away`: commands fail, because a ping failed, or because there is no
+ * answer and no server that takes writes.
  */
 type DatabaseState = 'fast' | 'slow' | 'away'
 
-/** Returns by how much this machine's clock is ahead. */
+/** Returns by how many milliseconds this machine's clock is ahead of the database's. */
 async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number) {
   const before = now()
   const serverTime = await ping()
@@ -30,7 +30,7 @@ async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number) 
   return Math.sign(offset) * Math.max(0, Math.abs(offset) - (after - before) / 2)
 }
 
-/** Throws if the clocks differ too much. A core starts if the database does not tell its time. */
+/** Throws if the clocks differ too much. Does not throw if the database does not tell its time. */
 export async function requireMatchingClock(database: Pick<Database, 'ping'>, now: () => number = Date.now) {
   const offset = await clockOffset(database, now).catch(() => undefined)
   if (offset === undefined) return
@@ -47,7 +47,7 @@ const repairedVersions = [
   [8, 2, 3],
 ] as const
 
-/** Other releases must be newer than the last repair. */
+/** Whether a server of this version has known holes. Releases that are not listed must be newer than the last. */
 export function hasKnownHoles(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number)
   const repaired = repairedVersions.find(([m, n]) => m === major && n === minor)
@@ -133,7 +133,7 @@ export function createDatabaseCheck(options: {
 
   return {
     check,
-    /** A slow database is not away. */
+    /** Resolves within a second. A slow database is not away. */
     async isAway() {
       await check()
       return state === 'away'

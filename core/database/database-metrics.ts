@@ -7,7 +7,7 @@ import { lastBackups } from './backup.ts'
 
 type Observed = Pick<CoreMetrics, 'databaseDuration' | 'databaseFailures'>
 
-/** The driver calls it for every command. */
+/** A member of the database, which the driver calls for every command. */
 interface DriverServer {
   topology: object
   command(operation: DriverOperation, ...rest: unknown[]): Promise<unknown>
@@ -38,7 +38,7 @@ export function countConnections(client: MongoClient, { databaseConnections }: C
   client.on('connectionCheckedIn', () => databaseConnections.dec({ state: 'in_use' }))
 }
 
-/** There are about 30 collections. */
+/** Measuring is rare, because each of about 30 collections needs a command. */
 const sizesEveryMs = 5 * 60_000
 
 export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes' | 'databaseDiskBytes'>) {

@@ -15,8 +15,8 @@ interface DatabaseSettings {
   name: string
   timeoutMs: number
   /**
-   * True creates missing collections and indexes, also in several processes at once. False rejects an outdated
-   * database.
+   * If true, creates missing collections and indexes; several processes may do so at once. If false, rejects an
+   * outdated database.
    */
   migrates?: boolean
   metrics?: CoreMetrics
@@ -24,7 +24,7 @@ interface DatabaseSettings {
 }
 
 /**
- * Connects, and creates or checks collections and indexes. Acknowledged writes are durable
+ * Connects, and creates or checks collections and indexes. Each acknowledged write is durable
  * (`durableWriteConcern`).
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings) {
@@ -48,12 +48,12 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
-      /** A part of every epoch. */
+      /** Id of the history that the data has at the start. A part of every epoch. */
       history: await currentHistory(db),
       version: (await db.admin().buildInfo()).version,
-      /** Another id means that the data was restored. */
+      /** Returns the present id of the history. Another id means that the data was restored since the start. */
       currentHistory: () => currentHistory(db),
-      /** Resolves to the server's clock. Rejects if the command fails, as all others do then. */
+      /** Resolves to the server's clock in milliseconds since 1970. Rejects if the command fails. */
       ping: () => serverTime(db),
       /** Whether the driver knows a server that takes writes. If not, commands wait. */
       hasServer: () => hasServer,

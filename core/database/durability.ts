@@ -10,7 +10,7 @@ export async function durableWriteConcern(client: MongoClient): Promise<WriteCon
   return writeConcernFor(await client.db('admin').command({ hello: 1 }))
 }
 
-/** `hello` is the answer to this command. */
+/** Returns the write concern for a server with this answer to the command `hello`. */
 export function writeConcernFor(hello: Document): WriteConcernSettings {
   const isSingle = hello.setName === undefined && hello.isreplicaset !== true
   return isSingle ? { w: 1, journal: true } : { w: 'majority', journal: true }

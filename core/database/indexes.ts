@@ -5,7 +5,7 @@ const unique: CreateIndexesOptions = { unique: true }
 const sparse: CreateIndexesOptions = { sparse: true }
 const expiry: CreateIndexesOptions = { expireAfterSeconds: 0 }
 
-/** By default, of the documents that have the field. */
+/** An index of the documents in which the field has this value; by default, of those that have the field. */
 const having = (field: string, value: unknown = { $exists: true }): CreateIndexesOptions => ({
   partialFilterExpression: { [field]: value },
 })
@@ -27,7 +27,7 @@ const plans: {
   },
   conversations: {
     by_activity: [{ workspaceId: 1, lastMessageAt: -1, _id: -1 }],
-    // The operators' queues. The queries name their index, as those of deliveries.
+    // The operators' queues. Their queries name this index, for the same reason as those of deliveries.
     by_waiting: [{ workspaceId: 1, 'queue.waitingSince': 1, _id: 1 }, having('queue.waitingSince')],
     by_mail: [{ 'mail.dueAt': 1 }, having('mail.dueAt')],
     by_unseen: [{ unseenAt: 1 }, having('unseenAt')],
@@ -55,18 +55,18 @@ const plans: {
   },
   leadSubscriptions: {
     by_workspace: [{ workspaceId: 1, createdAt: -1, _id: -1 }],
-    // Limits hooks and lead subscriptions, also for parallel calls.
+    // Limits the number of hooks and lead subscriptions, also for parallel calls.
     by_place: [{ workspaceId: 1, place: 1 }, uniqueIn('place')],
     by_notice: [{ 'notices.at': 1 }, having('notices.at')],
     by_recovery: [{ 'recovery.nextStepAt': 1 }, having('recovery.nextStepAt')],
-    // Find the destinations that the metrics count.
+    // This index and the next one find the destinations that the metrics count.
     by_disabled: [{ disabledReason: 1 }, having('disabledReason')],
     by_failing: [{ failingSince: 1 }, having('failingSince')],
     // Finds the destinations that receive events of a workspace's feed.
     by_feed: [{ workspaceId: 1, followedTo: 1 }, having('followedTo', { $gte: 0 })],
   },
   deliveries: {
-    // Allows one operation, which creates or retries an attempt, per key.
+    // Allows one operation per key. An operation creates or retries an attempt.
     by_operation: [{ 'operations.key': 1 }, unique],
     by_attempt: [{ 'attempts.attemptId': 1 }],
     by_lead: [{ leadId: 1, createdAt: -1, _id: -1 }],
@@ -153,11 +153,11 @@ const plans: {
   },
   idempotency: {
     expiry: [{ expiresAt: 1 }, expiry],
-    // For the erasure of the session's visitor.
+    // The erasure of a visitor removes the records of the visitor's sessions.
     by_session: [{ sessionIds: 1 }, sparse],
   },
   workspaces: {
-    // Retention sweeps. The indexes of reviews and postponements find data that may be too old.
+    // Finds workspaces whose retention sweep is due. Indexes `by_review` and `by_postponement` find old data.
     due: [{ sweepAt: 1 }],
   },
   erasures: {
@@ -180,7 +180,7 @@ const plans: {
     // Finds and counts search entries by their words. The queries name their index.
     by_term: [{ workspaceId: 1, terms: 1 }],
     by_time: [{ workspaceId: 1, at: -1, _id: -1 }],
-    // For sessions and leads. The ids of messages and notes begin with the conversation id.
+    // Finds entries of sessions and leads. Those of messages and notes have ids that begin with the conversation id.
     by_conversation: [{ conversationId: 1 }, having('conversationId')],
   },
   feedEntries: {

@@ -6,9 +6,9 @@ import type { Collections } from './collections.ts'
 import { createSealedSecrets, type SecretCollections } from './rekey.ts'
 
 /**
- * Compares `SECRET_KEYS` with the keys of the database, and records the current one with a check value that it
- * seals. Throws `SettingError` if a secret or the newest check value cannot be opened: cores with different
- * keys would refuse each other's grants and tokens.
+ * Compares `SECRET_KEYS` with the keys that the database was used with, and stores a check value that is sealed
+ * with the current key. Throws `SettingError` if a secret or the newest check value cannot be opened, because
+ * cores with different keys would refuse each other's grants and tokens.
  */
 export async function requireMatchingKeys(
   collections: SecretCollections & Pick<Collections, 'keys'>,

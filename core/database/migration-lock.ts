@@ -9,10 +9,10 @@ const renewEveryMs = 5_000
 const retryEveryMs = 100
 const reportEveryMs = 5_000
 
-/** Called every five seconds of the wait, with the process that has the lock. */
+/** Called every five seconds of the wait, with the name of the process that has the lock. */
 export type OnWait = (holder: string) => void
 
-/** The work must be repeatable: if its process dies, the next holder starts it again. */
+/** A lock in one document. Its work must be repeatable: if a process dies, the next holder starts the work again. */
 export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = () => {}) {
   const locks = db.collection<{ _id: string; by?: string }>('locks')
   const by = `process ${process.pid} on ${hostname()}`
@@ -30,7 +30,7 @@ export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = 
   }
 
   return {
-    /** Runs work under the lock. `check` throws if the lock was lost. */
+    /** Waits for the lock, and runs work under it. `check` throws if the lock was lost. */
     async holding(work: (check: () => Promise<void>) => Promise<void>) {
       const lease = await take()
       const check = async () => void (await leases.write(lease, { $set: { until: until() } }))

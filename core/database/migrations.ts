@@ -1,8 +1,8 @@
 import type { Db } from 'mongodb'
 
 /**
- * `expand` only adds data, while processes of the previous version may run. `contract` runs when none is left.
- * Both can be repeated.
+ * A change of stored data. `expand` only adds data, so processes of the previous version may run. `contract` may
+ * run only when none of them is left. Both steps can be repeated after a failure.
  */
 export interface Migration {
   number: number

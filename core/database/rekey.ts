@@ -7,10 +7,10 @@ export type SecretCollections = Pick<
   'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'
 >
 
-/** A concurrent rotation takes precedence: a secret is replaced only if it has not changed since it was read. */
+/** Finds and replaces sealed secrets. A secret that a concurrent rotation has changed is not replaced. */
 export function createSealedSecrets(collections: SecretCollections) {
   const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
-  /** Fields with a sealed text, or a list of objects with one in `sealed`. */
+  /** Every field that contains a sealed text, or a list of objects with one in `sealed`. */
   const places = [
     { documents: keys, field: 'sealed' },
     { documents: installations, field: 'identitySecrets' },
@@ -40,12 +40,12 @@ export function createSealedSecrets(collections: SecretCollections) {
   }
 
   return {
-    /** At most `limit` secrets of each kind, and without it all. */
+    /** Yields all sealed secrets, or with `limit` at most so many of each kind. */
     async *all(limit = 0) {
       for await (const { sealed } of found(limit)) yield sealed
     },
 
-    /** Stores what `reseal` returns, if it differs. Returns the number of replaced secrets. */
+    /** Passes each secret to `reseal`, and stores the result if it differs. Returns how many were replaced. */
     async replace(reseal: (sealed: string) => string) {
       let changed = 0
       for await (const { sealed, set } of found()) {
@@ -58,8 +58,8 @@ export function createSealedSecrets(collections: SecretCollections) {
 }
 
 /**
- * Seals every secret with the current key. Repeats until none uses another one, because cores may rotate
- * secrets meanwhile. Throws if one cannot be opened.
+ * Seals every secret with the current key. Repeats until no secret uses another key, because cores may rotate
+ * secrets meanwhile. Throws if a secret cannot be opened.
  */
 export async function rekey(secrets: ReturnType<typeof createSealedSecrets>, secretBox: SecretBox, currentKid: string) {
   function reseal(sealed: string) {

@@ -6,7 +6,10 @@ interface UndoneKind {
   title: string
   collection: string
   filter?: Filter<Document>
-  /** `gone`: only the replaced data has the document. `back`: only the backup has it. Else a comparison, or a field. */
+  /**
+   * Documents to list. `gone`: only the replaced data has them. `back`: only the backup has them. Otherwise a name
+   * of `comparisons`, or a field whose value has changed.
+   */
   differs: string
   advice: string
   /** Field that is listed instead of ids. `none` lists nothing, because the ids are hashes. */
@@ -20,6 +23,7 @@ const comparisons: Record<string, (replaced: Document, restored: Document) => bo
   reopened: (replaced, restored) => isFinal(replaced) && !isFinal(restored),
 }
 
+/** A list that must be worked through is complete up to this length. */
 const maxListed = 1_000
 const always = `Not known here, whether or not there was data to compare:
 
@@ -27,7 +31,7 @@ const always = `Not known here, whether or not there was data to compare:
 - sessions that visitors renewed after the backup: they may have to start a new chat;
 - what a newer backup or another copy of the data has.`
 
-/** `replaced` is the data before the restore, if it can be read. */
+/** Writes the report of a restore. `replaced` is the data before the restore, if it can be read. */
 export async function reportOf(facts: { file: string; at: Date; restored: Db; replaced?: Db }): Promise<string> {
   const { file, at, restored, replaced } = facts
   const parts = replaced

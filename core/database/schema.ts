@@ -9,17 +9,18 @@ import { type Migration, type MigrationDocument, migrations } from './migrations
 import { beginHistory } from './store-history.ts'
 
 export interface SchemaStatus {
-  /** Collections, and indexes as `collection.index`. */
+  /** Names of missing collections, and of missing indexes as `collection.index`. */
   missing: string[]
   toExpand: Migration[]
-  /** `contract` may run only when no process of the previous version is left. */
+  /** Their `contract` step has not run. It may run only when no process of the previous version is left. */
   toContract: Migration[]
-  /** Indexes with other keys than in this version. */
+  /** Indexes, as `collection.index`, with other keys than in this version. */
   different: string[]
+  /** Migrations of newer versions. */
   unknown: MigrationDocument[]
 }
 
-/** A core with more unread wake-ups loses some and must read all its state again. */
+/** Size of the collection. A core with more unread wake-ups loses some and must read all its state again. */
 const wakeupBytes = 16 * 1024 * 1024
 
 export async function schemaStatus(db: Db, all = migrations): Promise<SchemaStatus> {
@@ -44,6 +45,7 @@ async function pendingMigrations(db: Db, all: Migration[]) {
   }
 }
 
+/** Whether this version can use the database. */
 export const isReady = ({ missing, toExpand, different }: SchemaStatus): boolean =>
   missing.length + toExpand.length + different.length === 0
 
@@ -66,7 +68,7 @@ interface MigrateOptions {
 
 /**
  * Creates missing collections and indexes, and runs pending `expand` steps. Processes of the previous version
- * may run, and several may migrate at once. With `contract`, also runs these steps.
+ * may run meanwhile, and several processes may migrate at once. With `contract`, also runs `contract` steps.
  */
 export async function migrate(
   db: Db,
@@ -79,6 +81,7 @@ export async function migrate(
   if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0))
     return { missing: [], different: [], ...pending }
   await createMigrationLock(db, now, onWait).holding(async (check) => {
+    // Another process may have migrated while this one waited for the lock.
     const { toExpand, toContract } = await pendingMigrations(db, all)
     for (const { number, name, expand } of toExpand) {
       await check()
@@ -95,7 +98,7 @@ export async function migrate(
   return { missing: [], different: [], ...(await pendingMigrations(db, all)) }
 }
 
-/** Keeps the class of the error. */
+/** Adds the migration that failed to the message of its error. Keeps the class of the error. */
 async function namingMigration(number: number, name: string, run: () => Promise<unknown>) {
   try {
     await run()
@@ -135,10 +138,10 @@ const createIndexes = (db: Db) =>
     }),
   )
 
-/** By default, an index build waits also for stopped members of a replica set. A single server rejects the option. */
+/** Without the option, a build waits also for stopped members of a replica set. A single server rejects it. */
 const quorumOf = ({ writeConcern }: Db) => (writeConcern?.w === 'majority' ? { commitQuorum: 'majority' } : {})
 
-/** Another process may build the same index at that moment. */
+/** Retries a rejected build, because another process may build the same index at that moment. */
 async function retryConflicts(attempt: () => Promise<unknown>) {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -163,7 +166,7 @@ const hasCode = (error: unknown, ...names: string[]) =>
 
 export type SchemaTools = Awaited<ReturnType<typeof openSchemaTools>>
 
-/** Changes nothing. Calls on this connection have no timeout. */
+/** Connects to a database without changing it. Calls on this connection have no timeout. */
 export async function openSchemaTools({ uri, name, timeoutMs }: { uri: string; name: string; timeoutMs: number }) {
   const client = createMongoClient(uri, { appName: 'service-migrate', timeoutMs, ignoreUndefined: true })
   return connected(client, (writeConcern) => {

@@ -12,8 +12,8 @@ interface StartRetries {
 }
 
 /**
- * Repeats a step while the database is unreachable or too slow. Rejects with its lasting errors, with the
- * reason of the signal, or with the last failure after `withinMs`.
+ * Repeats a step while the database is unreachable or too slow. Rejects with a lasting error of the step or the
+ * reason of the signal. After `withinMs`, rejects with an error that contains the last failure.
  */
 export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetries): Promise<T> {
   const { logger, withinMs, signal, monotonic = () => performance.now() } = options

@@ -12,7 +12,7 @@ interface StoreHistoryDocument {
 
 const collectionOf = (db: Db) => db.collection<StoreHistoryDocument>('storeHistory')
 
-/** Begins a new history if the collection of events was created anew. Concurrent calls return the same id. */
+/** Returns the id of the history. Begins a new one if the collection of events was created anew. */
 export async function currentHistory(db: Db): Promise<string> {
   const events = await uuidOfEvents(db)
   for (;;) {
@@ -23,7 +23,7 @@ export async function currentHistory(db: Db): Promise<string> {
   }
 }
 
-/** Makes every position of a reader invalid. */
+/** Begins a new history, so that every position of a reader becomes invalid. Returns its id. */
 export async function beginHistory(db: Db): Promise<string> {
   const history = newHistory(await uuidOfEvents(db))
   await collectionOf(db).updateOne({ _id: 'history' }, { $set: history }, { upsert: true })

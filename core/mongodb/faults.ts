@@ -3,8 +3,8 @@ import { MongoAPIError, MongoError, MongoServerError } from 'mongodb'
 export const duplicateKey = 11000
 
 /**
- * Returns the unique index that a write violated; an empty text if it is not named, and undefined for other
- * errors.
+ * Returns the name of the unique index that a write violated, or an empty text if the error does not name it.
+ * Returns undefined for other errors.
  */
 export function duplicateIndex(error: { code?: unknown; errmsg?: unknown }): string | undefined {
   if (error.code !== duplicateKey) return undefined
@@ -15,17 +15,17 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === duplicateKey
 }
 
-/** Callers may then retry. */
+/** Whether the server or its driver reported the error, so that callers may retry. */
 export function isStoreFault(error: unknown): boolean {
   return error instanceof MongoError
 }
 
-/** Timeouts, missing members, and a server that starts, stops or gives up its primary role. */
+/** Codes of timeouts, of missing members, and of a server that starts, stops or gives up its primary role. */
 const transientCodes = new Set([6, 7, 50, 64, 89, 91, 133, 134, 189, 202, 262, 9001, 10107, 11600, 11602, 13435, 13436])
 
 const dnsCodes = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ETIMEOUT', 'ESERVFAIL', 'ENODATA'])
 
-/** Whether a retry may succeed. False for wrong settings and rejected commands. */
+/** Whether the database is unreachable or too slow. False for wrong settings and rejected commands. */
 export function isUnreachable(error: unknown): boolean {
   if (dnsCodes.has((error as NodeJS.ErrnoException).code ?? '')) return true
   if (error instanceof MongoServerError) return transientCodes.has(Number(error.code))

@@ -8,8 +8,9 @@ import {
 import { duplicateKey, isDuplicateKey } from './faults.ts'
 
 /**
- * Inserts documents with one call. A result is false if a unique key was taken. It is rejected if the database
- * rejects only that document, unless it is alone. Any other error rejects the call.
+ * Inserts documents with one call. Results have the order of the documents: false if a unique key was taken,
+ * rejected if the database rejected the document for another reason. Other errors, and a rejected document that
+ * is alone, reject the call.
  */
 export async function insertEach<T extends Document>(
   collection: Collection<T>,
@@ -38,7 +39,7 @@ export async function insertEach<T extends Document>(
   }
 }
 
-/** Returns false if one of the unique keys is taken. */
+/** Inserts a document. Returns false if one of its unique keys is taken. */
 export async function insertOnce<T extends Document>(
   collection: Collection<T>,
   document: T,

@@ -3,8 +3,8 @@ import type { Collection, Document, Filter, UpdateFilter, WithId } from 'mongodb
 import { insertOnce } from './insert-each.ts'
 
 /**
- * The right of one process to work on a document for a time. Each taking writes a new fencing token, without
- * which the holder's writes match nothing.
+ * The right of one process to work on a document for a time. Who takes the lease writes a new fencing token. The
+ * holder's writes match the document only by the holder's token.
  */
 export interface Lease {
   id: string
@@ -31,14 +31,14 @@ export interface Leased<D> {
   document: WithId<D>
 }
 
-/** Random, because a counter would begin again with a new document of the same id. */
+/** Tokens are random, because a counter would begin again with a new document of the same id. */
 export const newToken = () => randomInt(2 ** 48 - 1)
 
 export function createLeases<D extends Document & { _id: string }>(
   collection: Collection<D>,
   { until: untilField, token: tokenField, isFreeWithoutUntil = false }: LeaseFields,
 ) {
-  /** For writes that are sent in batches. */
+  /** Returns the filter that matches the document while its lease is held. */
   const held = ({ id, token }: Lease) => ({ _id: id, [tokenField]: token }) as Filter<D>
 
   return {
@@ -60,7 +60,7 @@ export function createLeases<D extends Document & { _id: string }>(
       return document ? { lease: { id: String(document._id), token }, document } : undefined
     },
 
-    /** Returns when the next lease ends or the next step is due. */
+    /** Returns when the next lease ends or the next step is due; undefined if there is none. */
     async nextAt(of?: Filter<D>) {
       const [next] = await collection
         .aggregate<{ at: Date }>([
@@ -73,14 +73,14 @@ export function createLeases<D extends Document & { _id: string }>(
       return next?.at
     },
 
-    /** Errors: `LeaseLost`. */
+    /** Changes the document and returns it. Errors: `LeaseLost`. */
     async write(lease: Lease, update: UpdateFilter<D>) {
       const found = await collection.findOneAndUpdate(held(lease), update, { returnDocument: 'after' })
       if (!found) throw new LeaseLost()
       return found
     },
 
-    /** Writes nothing. Errors: `LeaseLost`. */
+    /** Checks the lease without a write. Errors: `LeaseLost`. */
     async confirm(lease: Lease) {
       if (!(await collection.findOne(held(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
     },
@@ -93,7 +93,7 @@ export function createLeases<D extends Document & { _id: string }>(
 
 export const msUntil = (at: Date | undefined, now: () => number) => at && Math.max(0, at.getTime() - now())
 
-/** Ends without an error if the lease is lost, because its new holder continues the work. */
+/** Waits for work. Ignores that its lease was lost, because the new holder continues the work. */
 export async function whileHeld(work: Promise<unknown>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof LeaseLost)) throw error

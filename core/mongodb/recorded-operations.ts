@@ -3,13 +3,13 @@ import type { Collection } from 'mongodb'
 const operationsKept = 32
 
 export interface RecordsOperations {
-  /** The last ids of operations that changed the document. */
+  /** Ids of the last operations that changed the document, oldest first. */
   operations?: string[]
 }
 
 /**
- * Filter of a write that takes effect once per operation, which the same write stores with `recording`. So a
- * repeat after a crash does not undo later changes.
+ * Filter of a write that must take effect once per operation. The same write stores the operation with
+ * `recording`. So a repeat after a crash does not undo later changes.
  */
 export const unlessRecorded = (operation: string) => ({ operations: { $ne: operation } })
 export const recording = (operation: string) => ({

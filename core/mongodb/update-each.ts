@@ -14,8 +14,9 @@ export interface DocumentUpdate<T extends Document> {
 }
 
 /**
- * Updates at most one document per update: with one call if all match, else each again in its own call. A
- * result is true if a document matched. Errors of the common call reject the whole call.
+ * Updates at most one document per update. If not all updates of the common call match, each runs again in a call
+ * of its own. A result is true if a document matched, and rejected if the database rejected the update. Other
+ * errors of the common call reject the whole call.
  */
 export async function updateEach<T extends Document>(
   collection: Collection<T>,

@@ -24,10 +24,10 @@ import { scopesOfRole } from './roles.ts'
 import { activeOwners, changeTeam, findMember, isActive, listMembers, requireFreeMail } from './teams.ts'
 
 const maxInvitations = 100
-/** Unused mailed links of one account. Further requests send no mail. */
+/** Maximum number of unused mailed links of one account. Further requests send no mail until one expires. */
 const maxMailedLinks = 3
 const newMailLifetimeMs = 86_400_000
-/** Waiting requests for mailed links. Further ones are dropped. */
+/** Maximum number of waiting requests for mailed links. Further ones are dropped. */
 const maxWaiting = 1_000
 
 type AccountLink = SignInLink & Required<Pick<SignInLink, 'account'>>
@@ -45,7 +45,7 @@ function requireScopesOf(caller: Caller, ...roles: (Role | undefined)[]) {
   if (needed.some((scope) => !caller.scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
 }
 
-/** Replaces an active account. Errors: `NotFound`, `LastOwner`, those of `next`. */
+/** Replaces an active account. Errors: `NotFound`, `LastOwner` if no owner would be left, those of `next`. */
 async function updateMember(core: Core, workspaceId: string, id: string, next: (member: Member) => Member | undefined) {
   const members = await changeTeam(core, workspaceId, (present) => {
     const found = present.find((member) => member.id === id && isActive(member))
@@ -60,14 +60,14 @@ async function updateMember(core: Core, workspaceId: string, id: string, next: (
   return members.find((member) => member.id === id)
 }
 
-/** Newest first. */
+/** Returns the links of a workspace that sign in accounts, newest first. */
 async function accountLinks({ db, now }: Core, workspaceId: string) {
   const open = { workspaceId, account: { $exists: true }, expiresAt: { $gt: new Date(now()) } } as const
   const found = await db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
   return found.map(withId) as AccountLink[]
 }
 
-/** Also those that the operator has made. */
+/** Removes the links of an account, and those that its operator has made. */
 async function removeLinksOf({ db }: Core, workspaceId: string, operator: string) {
   await db.signInLinks.deleteMany({ workspaceId, $or: [{ operator }, { 'account.invitedBy': operator }] })
 }
@@ -144,7 +144,7 @@ export async function inviteOperator(
   return { secret, link, mailed }
 }
 
-/** Newest first. */
+/** Returns the open invitations of a workspace, newest first. */
 export const listInvitations = async (core: Core, workspaceId: string): Promise<SignInLink[]> =>
   (await accountLinks(core, workspaceId)).filter(({ account }) => account.invitedBy !== undefined)
 
@@ -171,7 +171,7 @@ export async function setOperatorRole(
   return member!
 }
 
-/** Errors: those of `setOperatorRole`. */
+/** Removes an account and everything with which its operator signs in. Errors: those of `setOperatorRole`. */
 export async function removeOperator(core: Core, caller: Caller, workspaceId: string, id: string) {
   await updateMember(core, workspaceId, id, ({ role, name, joinedAt }) => {
     requireScopesOf(caller, role)
@@ -184,8 +184,8 @@ export async function removeOperator(core: Core, caller: Caller, workspaceId: st
 }
 
 /**
- * A new address is mailed a link first, because links that sign in go to the address. Errors: `NotFound`,
- * `ValidationFailed`.
+ * If mail is configured, a new address counts after its mailed link was used, because links that sign in go
+ * to the address. Errors: `NotFound`, `ValidationFailed`.
  */
 export async function updateOwnAccount(
   core: Core,
@@ -205,7 +205,7 @@ export async function updateOwnAccount(
   return { member: member!, confirmationMailed: !isConfirmed }
 }
 
-/** Errors: `NotFound`, `ValidationFailed`. */
+/** Sets the address of a mailed link. Errors: `NotFound`, `ValidationFailed`. */
 export async function confirmMail(core: Core, workspaceId: string, id: string, secret: string): Promise<Member> {
   const found = await storedLink(core, secret)
   const isOwn = found?.newMail !== undefined && found.operator === id && found.workspaceId === workspaceId
@@ -214,7 +214,7 @@ export async function confirmMail(core: Core, workspaceId: string, id: string, s
   return (await updateMember(core, workspaceId, id, (member) => ({ ...member, mail: taken!.newMail! })))!
 }
 
-/** Errors: `PermissionDenied` if the caller lacks one of its scopes. */
+/** Ends a session on all cores. Errors: `PermissionDenied` if the caller lacks one of its scopes. */
 export async function endSessionOf(
   core: Core,
   caller: Caller,
@@ -259,7 +259,7 @@ async function sendMail(
   mailerOf(core).sendLater({ to, ...mail(workspace?.name ?? '') })
 }
 
-/** Errors: `ValidationFailed`. */
+/** Returns an address as it is stored. Errors: `ValidationFailed`. */
 function mailOf(text: string | undefined) {
   if (text === undefined || text === '') return undefined
   const parts = emailPartsOf(text)

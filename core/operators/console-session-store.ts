@@ -21,13 +21,13 @@ export async function storedLink({ db, now }: Core, secret: string): Promise<Sig
   return found ? withId(found) : undefined
 }
 
-/** Removes the link and returns it to one of several concurrent calls. */
+/** Removes the link and returns it. Of several concurrent calls, only one gets it. Undefined if it expired. */
 export async function takeLink({ db, now }: Core, secret: string): Promise<SignInLink | undefined> {
   const found = await db.signInLinks.findOneAndDelete({ _id: secretId(secret), expiresAt: { $gt: new Date(now()) } })
   return found ? withId(found) : undefined
 }
 
-/** Newest first. */
+/** Returns the newest sessions of a workspace that have not expired. */
 export async function consoleSessionsIn(
   { db, now }: Core,
   workspaceId: string,
@@ -41,7 +41,7 @@ export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAtte
   await db.signInAttempts.insertOne({ _id: id, ...attempt })
 }
 
-/** Removes the sign-in that this browser has begun, and returns it to one of several concurrent calls. */
+/** Removes the sign-in that this browser has begun, and returns it. Only one of several calls gets it. */
 export async function takeAttempt(
   { db, now }: Core,
   id: string,

@@ -50,7 +50,7 @@ export const consoleSessionsOf = perCore((core) =>
 const hasWorkspace = async (core: Core, workspaceId: string) =>
   (await workspaceStoreOf(core).findWorkspace(workspaceId)) !== undefined
 
-/** An account's session has its present name and scopes. */
+/** Returns the session. A session of an account gets the account's present name and scopes. */
 async function activeSession(core: Core, id: string, isRoutine = false) {
   const session = await consoleSessionsOf(core).get(id, isRoutine)
   if (!session || session.expiresAt.getTime() <= core.now()) throw refused()
@@ -61,13 +61,13 @@ async function activeSession(core: Core, id: string, isRoutine = false) {
   return { ...session, displayName: member.name, scopes: member.role ? scopesOfRole[member.role] : session.scopes }
 }
 
-/** Errors: `Unauthenticated` if the session has ended. */
+/** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
 export async function findConsoleSession(core: Core, secret: string): Promise<ConsoleSession> {
   if (!secretForm.test(secret)) throw refused()
   return activeSession(core, secretId(secret))
 }
 
-/** Errors: `Unauthenticated` for a used or expired link. */
+/** Returns the link of a secret. Errors: `Unauthenticated` if it is used or expired. */
 export async function findSignInLink(core: Core, secret: string): Promise<SignInLink> {
   const link = await storedLink(core, secret)
   if (!link || link.newMail !== undefined) throw refused()
@@ -84,7 +84,7 @@ async function useLink(core: Core, secret: string) {
 const lifetime = ({ now }: Core, ms: number, endsBy = Number.POSITIVE_INFINITY) =>
   new Date(Math.min(now() + ms, endsBy))
 
-/** Checks the name before it uses the link. */
+/** Signs in the account of a link. The name is checked before the link is used. */
 async function enterAccount(core: Core, secret: string, { workspaceId, operator }: SignInLink, displayName: string) {
   if (!(await findMember(core, workspaceId, operator))) requireName(displayName)
   const link = await useLink(core, secret)
@@ -94,7 +94,7 @@ async function enterAccount(core: Core, secret: string, { workspaceId, operator 
   return { workspaceId, operator, method: isFirst ? 'link' : invitedBy ? 'invitation' : 'mail' } as const
 }
 
-/** Errors: `Unauthenticated` without an active account. */
+/** Creates a session of an account. Errors: `Unauthenticated` if the account is not active. */
 export async function beginAccountSession(
   core: Core,
   { workspaceId, operator, method }: { workspaceId: string; operator: string; method: ConsoleSession['method'] },
@@ -108,14 +108,14 @@ export async function beginAccountSession(
   return beginConsoleSession(core, { ...session, account: true }, replacedIdOf(replacedSecret))
 }
 
-/** On all cores. */
+/** Ends sessions on all cores. */
 export async function endConsoleSessions(core: Core, ...sessions: { id: string }[]) {
   const ids = sessions.map(({ id }) => id)
   await core.db.consoleSessions.deleteMany({ _id: { $in: ids } })
   await wakeupsOf(core).stateChanged(...ids)
 }
 
-/** Ends the replaced session. Errors: `Unauthenticated` if the workspace does not exist. */
+/** Creates a session, and ends the replaced one. Errors: `Unauthenticated` if the workspace does not exist. */
 export async function beginConsoleSession(
   core: Core,
   given: Omit<ConsoleSession, 'id' | 'createdAt'>,
@@ -130,7 +130,7 @@ export async function beginConsoleSession(
   return { secret, session: { id, ...session } }
 }
 
-/** Errors: `NotFound`, `PermissionDenied` for scopes that the caller lacks, `ValidationFailed`. */
+/** Errors: `NotFound` (workspace), `PermissionDenied` for scopes that the caller lacks, `ValidationFailed`. */
 export async function createSignInLink(
   core: Core,
   caller: Caller,
@@ -154,7 +154,7 @@ export async function createSignInLink(
   return { secret, expiresAt }
 }
 
-/** Ends the replaced session. Errors: `Unauthenticated`, `ValidationFailed`. */
+/** Creates a session, and ends the replaced one. Errors: `Unauthenticated`, `ValidationFailed`. */
 export async function signIn(
   core: Core,
   credential: SignInCredential,
@@ -194,7 +194,7 @@ export async function createOwnerLink(core: Core, workspaceId: string, newOperat
   return { secret, expiresAt }
 }
 
-/** Operators who have an account or are signed in, by name. */
+/** Returns the operators who have an account or are signed in, sorted by name. */
 export async function operatorsIn(core: Core, workspaceId: string): Promise<SignedInOperator[]> {
   const members = await listMembers(core, workspaceId)
   const accounts = members.filter(isActive).map(({ id, name }) => ({ displayName: name, operator: id }))
@@ -207,7 +207,7 @@ export async function operatorsIn(core: Core, workspaceId: string): Promise<Sign
   return operators.sort((one, other) => one.displayName.localeCompare(other.displayName)).slice(0, maxOperators)
 }
 
-/** Errors: `Unauthenticated` if the session has ended. */
+/** Returns the caller with this secret of a session. Errors: `Unauthenticated` if it has ended. */
 export async function consoleCaller(core: Core, secret: string): Promise<Caller> {
   const found = await findConsoleSession(core, secret)
   const { id, tokenId, operator, workspaceId, scopes, expiresAt, account = false } = found

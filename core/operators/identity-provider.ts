@@ -16,10 +16,10 @@ export interface SignInRequest {
 const timeoutSeconds = 5
 const toleranceSeconds = 30
 const discoveryFreshMs = 3_600_000
-/** The first valid one is the name that visitors see. */
+/** Claims that may have the name that visitors see. The first valid one is used. */
 const nameClaims = ['name', 'nickname', 'given_name', 'preferred_username']
 
-/** Uses PKCE, state and nonce. */
+/** Signs operators in at an OpenID Connect provider, with PKCE, state and nonce. */
 export function createIdentityProvider(config: CoreConfig, now: () => number) {
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret, OIDC_SCOPE: scope } = config
   const roles = parseRoles(config.OIDC_ROLES)
@@ -32,7 +32,7 @@ export function createIdentityProvider(config: CoreConfig, now: () => number) {
     return (await oidc.discovery(new URL(issuer), clientId, undefined, undefined, options)).serverMetadata()
   }
 
-  /** A new configuration for each call reads the provider's current keys. */
+  /** Each call gets a new configuration, because it reads the provider's current keys. */
   async function configuration() {
     if (!discovered || now() - discovered.at > discoveryFreshMs) {
       const reading = { at: now(), metadata: discover() }
@@ -69,14 +69,14 @@ export function createIdentityProvider(config: CoreConfig, now: () => number) {
       : {}
     const identity = readClaims({ ...idClaims, ...userInfo, sub }, config, roles)
     if (!identity) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-    // Undefined if the provider issues no token with which the claims can be read again.
+    // The claims can be read again with this token. It is undefined if the provider issues none.
     return { ...identity, refreshToken: tokens.refresh_token }
   }
 
   return {
-    /** Tokens and codes of another issuer must not be sent to the provider. */
+    /** URL of the provider. Tokens and codes of another issuer must not be sent to it. */
     issuer,
-    /** Errors: `ServiceUnavailable`. */
+    /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
     signInUrl: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest) =>
       answered(async () => {
         const parameters = {
@@ -90,8 +90,9 @@ export function createIdentityProvider(config: CoreConfig, now: () => number) {
         return oidc.buildAuthorizationUrl(await configuration(), parameters).href
       }),
     /**
-     * Errors: `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if the
-     * claims grant nothing; `ServiceUnavailable`.
+     * Exchanges the parameters of the callback for the data of the operator. Errors: `Unauthenticated` if the
+     * provider refuses or its answer fails a check; `PermissionDenied` if the claims grant nothing;
+     * `ServiceUnavailable`.
      */
     finish: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest, parameters: string) =>
       answered(async () => {

@@ -4,7 +4,7 @@ export interface Member {
   id: string
   /** Name that visitors see. */
   name: string
-  /** In lower case. */
+  /** Mail address in lower case. */
   mail?: string
   /** Absent for accounts of the OpenID Connect provider, whose claims name the scopes. */
   role?: Role
@@ -27,10 +27,10 @@ export interface Notifications {
 
 export const notificationDetails = ['nothing', 'name', 'text'] as const
 
-/** They are one document, so that one write decides who is the last owner. */
+/** The accounts of a workspace. They are one document, so that one write decides who is the last owner. */
 export interface Team {
   workspaceId: string
-  /** A write replaces only the version that it has read. */
+  /** Number of changes. A write replaces only the version that it has read. */
   version: number
   members: Member[]
 }
@@ -38,12 +38,12 @@ export interface Team {
 export type Role = 'owner' | 'operator' | 'viewer'
 
 export interface Passkey {
-  /** Of the credential, in base64url. */
+  /** Id of the credential (WebAuthn), in base64url. */
   id: string
   workspaceId: string
   operator: string
   name: string
-  /** COSE, in base64url. */
+  /** Key in the format COSE, in base64url. */
   publicKey: string
   counter: number
   /** The passkey signs in only at this origin. */
@@ -52,7 +52,7 @@ export interface Passkey {
   usedAt?: Date
 }
 
-/** The secret is in the cookie of the operator's browser. */
+/** A session in the console. Its secret is in the cookie of the operator's browser. */
 export interface ConsoleSession {
   /** Hash of the secret. */
   id: string
@@ -68,7 +68,7 @@ export interface ConsoleSession {
   account?: true
   /** Token that made the link, or with which the operator signed in. If it is revoked, the session ends. */
   tokenId?: string
-  /** Push subscription of the browser. */
+  /** Sealed push subscription of the browser. */
   push?: { sealed: string }
   lookedAt?: Date
   /** The conversation that the console showed when the operator last looked. */
@@ -79,10 +79,11 @@ export interface ConsoleSession {
 export type SignedInOperator = Pick<ConsoleSession, 'displayName' | 'operator'>
 
 export interface ProviderCheck {
-  /** The refresh token is sent to no other provider. */
+  /** Issuer of the refresh token. The token is sent to no other provider. */
   issuer: string
-  /** Refresh token. */
+  /** Sealed refresh token. */
   sealed: string
+  /** Time at which the claims are read again. */
   recheckAt: Date
 }
 
@@ -93,11 +94,11 @@ export interface SignInAttempt {
   /** Hash of the secret of the browser that began the sign-in, or id of the session of a new passkey. */
   browserId: string
   replacedId?: string
-  /** Absent for passkeys. */
+  /** Issuer at which the sign-in began. Absent for passkeys. */
   issuer?: string
-  /** Request with nonce and code verifier. Absent for passkeys. */
+  /** Sealed request with nonce and code verifier. Absent for passkeys. */
   sealed?: string
-  /** Only for a new passkey. */
+  /** Origin of the console at which a new passkey is made. Absent for sign-ins. */
   origin?: string
   expiresAt: Date
 }
@@ -111,17 +112,17 @@ export interface SignInLink {
   expiresAt: Date
   /** Token that made the link. If it is revoked, the link is refused. */
   tokenId?: string
-  /** Latest end of its session. */
+  /** Latest end of the session that the link creates. */
   sessionEndsBy?: Date
-  /** Only in a link that signs in nobody, and sets this address of `operator`. */
+  /** A link with this field signs in nobody. It sets this mail address of the account `operator`. */
   newMail?: string
-  /** Only in a link without scopes that signs in the account `operator`. */
+  /** A link with this field has no scopes. It signs in the account `operator`. */
   account?: {
     /** The account is created with this role, unless it exists. */
     role?: Role
     mail?: string
     isFirst?: boolean
-    /** Absent for links of the shell and mailed links. */
+    /** Operator who invited. Absent for links of the shell and mailed links. */
     invitedBy?: string
     createdAt: Date
   }
@@ -129,15 +130,15 @@ export interface SignInLink {
 
 export const linkLifetimeMs = 600_000
 export const invitationLifetimeMs = 7 * 86_400_000
-/** Without an account: a working day. */
+/** Lifetime of a session without an account: a working day. */
 export const sessionLifetimeMs = 12 * 3_600_000
-/** These sessions can be listed and ended. */
+/** Lifetime of a session of an account. Such sessions can be listed and ended. */
 export const accountSessionLifetimeMs = 30 * 86_400_000
 
 export const newSecret = () => randomBytes(32).toString('base64url')
 
-/** Half of the id, which is the hash of the secret. */
+/** Returns half of the id, which is the hash of the secret. */
 export const publicIdOf = ({ id }: { id: string }) => id.slice(0, 22)
 
-/** The database has no secrets, only their hashes. */
+/** Returns the id under which a secret is stored: its hash, because the database keeps no secrets. */
 export const secretId = (secret: string) => createHash('sha256').update(`console ${secret}`).digest('base64url')

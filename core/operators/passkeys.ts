@@ -15,10 +15,10 @@ export type PasskeyDocument = { _id: string } & Omit<Passkey, 'id'>
 const webAuthn = () => import('@simplewebauthn/server')
 
 const maxPasskeys = 10
-/** Time for the dialog of the browser. */
+/** Time that a person has for the dialog of the browser. */
 const timeoutMs = 120_000
 
-// Passkeys of accounts (WebAuthn). A challenge works once, and only for who began.
+// Passkeys of accounts (WebAuthn). A challenge works once, and only in the browser or session that began.
 
 const beginChallenge = (core: Core, challenge: string, browserId: string, origin?: string) =>
   insertAttempt(core, {
@@ -28,7 +28,7 @@ const beginChallenge = (core: Core, challenge: string, browserId: string, origin
     expiresAt: new Date(core.now() + linkLifetimeMs),
   })
 
-/** Returns undefined if this browser did not begin with the challenge. */
+/** Uses up the challenge of a response. Returns undefined if this browser did not begin with it. */
 async function takeChallenge(core: Core, response: { response?: { clientDataJSON?: string } }, browserId: string) {
   const data = Buffer.from(String(response.response?.clientDataJSON ?? ''), 'base64url').toString()
   const challenge = String(parsed<{ challenge?: string }>(data).challenge)
@@ -108,7 +108,7 @@ export async function addPasskey(
   return { id, ...passkey }
 }
 
-/** `browserSecret` binds the sign-in to this browser. Errors: `ValidationFailed`. */
+/** `browserSecret` binds the sign-in that begins to this browser. Errors: `ValidationFailed`. */
 export async function beginPasskeySignIn(core: Core, origin: string) {
   validate(field('/origin', origin, httpUrl))
   const rpID = new URL(core.config.PUBLIC_URL || origin).hostname
@@ -138,14 +138,14 @@ export async function finishPasskeySignIn(
     .verifyAuthenticationResponse({
       response,
       expectedChallenge: begun.challenge,
-      // A page below the console's host could forge the origin of this request.
+      // Not the origin of this request: a page below the console's host could forge it.
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
     })
     .catch(() => undefined)
   if (!found?.verified) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-  // Matches nothing if the passkey was removed or the counter is used.
+  // Matches nothing if the passkey was removed, or another sign-in has used this counter.
   const used = { counter: found.authenticationInfo.newCounter, usedAt: new Date(core.now()) }
   const { matchedCount } = await core.db.passkeys.updateOne({ _id: id, counter }, { $set: used })
   if (matchedCount === 0) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
@@ -156,7 +156,7 @@ const httpUrl = url('http', 'https')
 
 const attemptId = (challenge: string) => secretId(`passkey ${challenge}`)
 
-/** Anything but an object is an empty one, which no check accepts. */
+/** Parses an object. For anything else returns an empty object, which no check accepts. */
 function parsed<T extends object>(text: string) {
   try {
     const value: unknown = JSON.parse(text)

@@ -13,15 +13,15 @@ import { keepProvidedMember } from './teams.ts'
 
 const callbackPath = '/console/session/callback'
 /**
- * A round of checks and a check in it take up to `leaseMs` each, so a revoked scope stays effective for at most
- * a minute.
+ * Time after which claims are read again. A round of checks and a check in it take up to `leaseMs` each, so a
+ * revoked scope stays effective for at most a minute.
  */
 const recheckMs = 30_000
-/** Another core may then begin the check again. */
+/** Maximum time of a check. Afterwards, another core may begin it again. */
 const leaseMs = 15_000
 /** Pause after a check that the provider did not answer. */
 const retryMs = 5_000
-/** So that slow answers delay no other checks. */
+/** Maximum number of concurrent checks of one core, so that slow answers delay no other checks. */
 const checksMax = 16
 /** Lifetime of a session whose claims cannot be read again. */
 const uncheckedLifetimeMs = 3_600_000
@@ -38,7 +38,7 @@ function requireProvider(core: Core) {
 }
 
 /**
- * Returns the provider's URL and a new secret for the browser. Errors: `NotFound` without a provider,
+ * Returns the URL for the sign-in and a new secret for the browser. Errors: `NotFound` without a provider,
  * `ServiceUnavailable`, `ValidationFailed`.
  */
 export async function beginProviderSignIn(core: Core, origin: string, replacedSecret: string) {
@@ -59,8 +59,8 @@ export async function beginProviderSignIn(core: Core, origin: string, replacedSe
 }
 
 /**
- * A sign-in finishes once, in the browser that began it. Errors: `Unauthenticated`, `PermissionDenied`,
- * `ServiceUnavailable`.
+ * Each sign-in finishes once, and only in the browser that began it. Errors: `Unauthenticated`,
+ * `PermissionDenied` if the claims grant nothing, `ServiceUnavailable`.
  */
 export async function finishProviderSignIn(
   core: Core,
@@ -97,7 +97,7 @@ const checkOf = ({ secretBox, now }: Core, { issuer }: IdentityProvider, refresh
   recheckAt: new Date(now() + recheckMs),
 })
 
-/** Errors: `ServiceError` if the claims no longer grant the session. */
+/** Reads the claims of a session again. Throws a `ServiceError` if they no longer grant the session. */
 async function currentClaims(core: Core, found: IdentityProvider, session: ConsoleSessionDocument) {
   const { operator, workspaceId, provider: read } = session
   if (!read || read.issuer !== found.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
@@ -113,8 +113,8 @@ const recheckLeases = ({ db }: Core) =>
   createLeases(db.consoleSessions, { until: 'provider.recheckAt', token: 'provider.recheckToken' })
 
 /**
- * Ends sessions that the provider refuses, whose refresh token is another provider's, or that may not use their
- * workspace any more. One core checks a session at a time.
+ * Reads the claims of sessions again. Ends a session if the provider refuses, if its refresh token is of another
+ * provider, or if the claims do not grant its workspace any more. A lease lets one core check a session at a time.
  */
 export async function recheckProviderSessions(core: Core) {
   const { logger, now } = core

@@ -11,12 +11,12 @@ export type TeamDocument = { _id: string } & Team
 
 const maxCached = 1_000
 const maxActive = 200
-/** Removed accounts are still listed by name. */
+/** Maximum number of removed accounts that are still listed by name. */
 const maxRemoved = 500
-/** Of the ids under which cores hear of changes. */
+/** Prefix of the ids in wake-ups about teams. */
 const prefix = 'team '
 
-/** A change takes effect on all cores within a second. */
+/** Cached accounts by workspace. A change takes effect on all cores within a second. */
 export const teamsOf = perCore((core) =>
   createLiveCache<Team>({
     bus: core.bus,
@@ -33,11 +33,11 @@ export const teamsOf = perCore((core) =>
 export const listMembers = async (core: Core, workspaceId: string, isRoutine = false): Promise<Member[]> =>
   (await teamsOf(core).get(prefix + workspaceId, isRoutine))?.members ?? []
 
-/** Also undefined for a removed account. */
+/** Returns an active account. A removed account is undefined, too. */
 export const findMember = async (core: Core, workspaceId: string, id: string, isRoutine = false) =>
   (await listMembers(core, workspaceId, isRoutine)).find((member) => member.id === id && isActive(member))
 
-/** `next` may run several times. Errors: those of `next`. */
+/** Changes the list of accounts. `next` may run several times. Errors: those of `next`. */
 export const changeTeam = (core: Core, workspaceId: string, next: (members: Member[]) => Member[]): Promise<Member[]> =>
   wakeupsOf(core).changing([prefix + workspaceId], async () => {
     for (;;) {
@@ -51,14 +51,14 @@ export const changeTeam = (core: Core, workspaceId: string, next: (members: Memb
     }
   })
 
-/** Returns false if the stored team is not the version before it. */
+/** Stores a team. Returns false if the stored team has another version than the one before it. */
 async function replaceTeam({ db }: Core, team: Team) {
   const { workspaceId: _id, version } = team
   if (version === 1) return insertOnce(db.teams, { _id, ...team })
   return (await db.teams.replaceOne({ _id, version: version - 1 }, team)).modifiedCount === 1
 }
 
-/** Changes nothing if the id is taken. Errors: `ValidationFailed`. */
+/** Adds an account. Changes nothing if there is one with this id. Errors: `ValidationFailed`. */
 export async function addMember(
   core: Core,
   workspaceId: string,
@@ -75,8 +75,8 @@ export async function addMember(
 }
 
 /**
- * Keeps the name and address of an operator of the provider, who is not listed if the team is full. Errors:
- * `PermissionDenied` if the id is of an account with a role.
+ * Stores the name and address of an operator of the provider. If the team is full, the operator signs in but is
+ * not listed. Errors: `PermissionDenied` if the id is of an account with a role.
  */
 export async function keepProvidedMember(
   core: Core,
@@ -97,7 +97,7 @@ export async function keepProvidedMember(
   })
 }
 
-/** An invitation creates the account. Errors: `Unauthenticated` if it is removed, `ValidationFailed`. */
+/** Returns the account of a link; an invitation creates it. Errors: `Unauthenticated` if removed, those of `addMember`. */
 export async function memberOfLink(
   core: Core,
   { workspaceId, operator: id, account: { role, mail } = {} as never }: SignInLink,
@@ -119,7 +119,7 @@ export function requireFreeMail(members: Member[], { id, mail }: Pick<Member, 'i
     throw invalid('/mail', 'unique')
 }
 
-/** Drops the accounts that were removed first. */
+/** Drops the accounts that were removed first, if there are more than `maxRemoved`. */
 function bounded(members: Member[]) {
   const surplus = members.filter((each) => !isActive(each)).slice(0, -maxRemoved)
   return surplus.length === 0 ? members : members.filter((each) => !surplus.includes(each))
