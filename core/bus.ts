@@ -1,26 +1,26 @@
 import { EventEmitter } from 'node:events'
 import type { GrowingText, GrownPart, LogEnd, LogEvent } from './log-event.ts'
 
-/** Handlers run synchronously, in the order of their subscription. A cache must subscribe before its readers. */
+/** Handlers run synchronously in the order of their subscription, so a cache must subscribe before its readers. */
 export type Bus = EventEmitter<{
   /** This process appended an event. */
   appended: [event: LogEvent]
-  /** Another process appended events up to `end`, whose event it may have sent along. */
+  /** Another process appended events up to `end`. `event` is the one at `end`, if it was sent along. */
   advanced: [conversationId: string, end: LogEnd, event?: LogEvent]
   /** This process accepted text of a message that grows. */
   grew: [part: GrownPart]
   grewElsewhere: [part: GrownPart]
   /** Readers may now have more text of these messages. */
   growing: [texts: GrowingText[]]
-  /** This process or another one changed the stored state of these ids. */
+  /** This process or another one changed the stored state of the objects with these ids. */
   changed: [ids: string[]]
   /** Conversations or leads were hidden, because they are erased or removed. */
   removed: [workspaceId: string, ids: string[]]
   /** Wake-ups may be lost, so listeners must read all their state again. */
   gap: []
-  /** Work of a job is due in this process. The job's period finds what a crash or another process has left. */
+  /** Work of a job is due, now or in `inMs`. The job's period finds work that a crash or another process left. */
   due: [job: WokenJob, inMs?: number]
-  /** All wake-ups have arrived again. */
+  /** All wake-ups arrive again, after a time in which some may have been missing. */
   current: []
 }>
 

@@ -87,7 +87,7 @@ export const coreSettings = defineSettings(
 
 export type CoreConfig = ReturnType<typeof coreSettings.read>
 
-/** Errors: `SettingError`. */
+/** Reads and checks the settings. Errors: `SettingError`. */
 export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig {
   const config = coreSettings.read(env)
   if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
@@ -98,7 +98,7 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
   return config
 }
 
-/** Errors: `SettingError`. */
+/** Throws a `SettingError` if one of the named settings is empty. */
 export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | 'SECRET_KEYS')[]) {
   for (const name of names) {
     const { description } = coreSettings.properties[name] as SettingSchema
@@ -107,14 +107,14 @@ export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | '
 }
 
 /**
- * The origin of a request could come from an attacker, so links in mails need `PUBLIC_URL`. Errors:
- * `SettingError`.
+ * Throws a `SettingError` if mails would have no sender or no links. The origin of a request could come from an
+ * attacker, so links in mails need `PUBLIC_URL`.
  */
 export function requireMailSettings({ SMTP_URL, SMTP_FROM, PUBLIC_URL }: CoreConfig) {
   if (SMTP_URL && !(SMTP_FROM && PUBLIC_URL)) throw new SettingError('SMTP_URL needs SMTP_FROM and PUBLIC_URL')
 }
 
-/** Errors: `SettingError`. */
+/** Throws a `SettingError` without a secret and a key set for workspace sessions. */
 export function requireSessionSigner(config: CoreConfig) {
   if (config.WORKSPACE_SESSION_SECRET || config.WORKSPACE_SESSION_JWKS_URL) return
   throw new SettingError(

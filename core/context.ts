@@ -40,20 +40,20 @@ import { siteDirectoryOf } from './workspaces/workspaces.ts'
 
 interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick<Core, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
-  /** HS256 keys. Without any, only the key set of the settings verifies workspace sessions. */
+  /** HS256 keys that verify workspace sessions. Without any, only the key set of the settings does. */
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
   nudge?: Nudge
-  /** The data was restored under this core. By default, the process ends. */
+  /** Called if the data was restored under this core. By default, ends the process. */
   onRestored?: () => void
 }
 
-/** Paged reads of operators and services that run at once. */
+/** Maximum number of concurrent paged reads of operators and services. */
 const readsMax = 4
 
 /**
- * In this order: caches subscribe to the bus before their readers, and wrong settings of the provider end the
- * start.
+ * Parts that are made in this order, because caches must subscribe to the bus before their readers. Wrong settings
+ * of the identity provider end the start.
  */
 const firstParts: ((core: Core) => unknown)[] = [
   wakeupsOf,

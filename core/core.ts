@@ -27,11 +27,11 @@ export class Core extends ProcessParts {
   logger!: Logger
   /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
-  /** HS256 keys. */
+  /** HS256 keys that verify workspace sessions. */
   workspaceSessionSecrets!: Uint8Array[]
-  /** Places of paged reads of operators and services. */
+  /** Limits the concurrent paged reads of operators and services. */
   reads!: Slots
-  /** Milliseconds since 1970. */
+  /** Returns the milliseconds since 1970. */
   now!: () => number
   random!: () => number
 
@@ -41,5 +41,5 @@ export class Core extends ProcessParts {
   }
 }
 
-/** See `perProcess`. */
+/** Returns a function that returns a part of a core: see `perProcess`. */
 export const perCore = <T>(make: (core: Core) => T) => perProcess(make)

@@ -6,7 +6,7 @@ import { type FieldIssue, publicError } from '../contract/errors.ts'
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ErrorCode
-  /** In seconds. */
+  /** Seconds after which the caller may retry. */
   readonly retryAfter: number | undefined
   readonly issues: FieldIssue[]
 
@@ -18,7 +18,10 @@ export class ServiceError extends Error {
   }
 }
 
-/** Throws if `found` is in another workspace than the caller's, which is undefined if the caller may access all. */
+/**
+ * Returns `found` if it is in the caller's workspace. `workspaceId` is undefined for a caller of all workspaces.
+ * Throws `code` if nothing was found, or something of another workspace.
+ */
 export function inWorkspace<T extends { workspaceId: string }>(
   found: T | undefined,
   workspaceId: string | undefined,
@@ -28,7 +31,7 @@ export function inWorkspace<T extends { workspaceId: string }>(
   return found
 }
 
-/** For an unreachable or slow store, or a full queue. The caller must retry. */
+/** Returns the error for an unreachable or slow store, or a full queue. The caller must retry. */
 export function unavailable(cause?: unknown): ServiceError {
   return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
 }

@@ -27,11 +27,11 @@ export type IdPrefix =
   | 'op'
 
 const bytesPerId = 26
-/** A reserve, because many random bytes at once cost little more than a few. */
+/** Random bytes in reserve, because many at once cost little more than a few. */
 const random = Buffer.allocUnsafe(bytesPerId * 128)
 let used = random.length
 
-/** A prefix with 130 random bits, for example `ses_3k8…`. */
+/** Returns a prefix with 130 random bits, for example `ses_3k8…`. */
 export function newId(prefix: IdPrefix): string {
   if (used === random.length) {
     randomFillSync(random)
@@ -41,14 +41,14 @@ export function newId(prefix: IdPrefix): string {
   return plannedId(prefix, random.subarray(used - bytesPerId, used))
 }
 
-/** An id from the bytes of a keyed hash, so that every run of an operation creates the same one. */
+/** Returns an id from the bytes of a keyed hash, so that every run of an operation creates the same id. */
 export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   let text = ''
   for (const byte of bytes.subarray(0, bytesPerId)) text += alphabet[byte & 31]
   return `${prefix}_${text}`
 }
 
-/** The part of an epoch that is stored with the conversation. */
+/** Returns the part of an epoch that is stored with the conversation. */
 export function newEpoch(): string {
   return randomBytes(storedEpochChars / 2).toString('hex')
 }
@@ -56,8 +56,8 @@ export function newEpoch(): string {
 const storedEpochChars = 10
 
 /**
- * The identity of an event log, in which alone a position is valid. It has the id of the data's history, so a
- * restored backup makes all positions invalid.
+ * Returns the identity of an event log. A position is valid only in the log with the same epoch. The epoch contains
+ * the id of the data's history, so a restored backup makes all positions invalid.
  */
 export function epochIn(history: string, storedEpoch: string): string {
   return `${storedEpoch}${history}`

@@ -13,7 +13,7 @@ export interface Author extends ProtoFields<AuthorOfProto> {
   kind: 'visitor' | 'agent' | 'bot' | 'system'
 }
 
-/** The fields of the proto, without those that the event itself has. */
+/** A message as its event stores it: the fields of the proto, without those that the event itself has. */
 export interface Message
   extends Omit<
     ProtoFields<MessageOfProto>,
@@ -22,9 +22,9 @@ export interface Message
   author: Author
   quickReplies?: string[]
   contentType: 'text'
-  /** The body of a withdrawn message is empty. */
+  /** Time at which the message was withdrawn. Its body is then empty. */
   redactedAt?: Date
-  /** When the message was written. The current state is `currentState` of the event. */
+  /** State of the message when it was written. The current state is `currentState` of the event. */
   state: MessageState
 }
 
@@ -55,7 +55,7 @@ const operatorEventTypes = [
   'message.unseen',
 ] as const
 
-/** No stream of a visitor sends them. */
+/** Types of events for operators. No stream of a visitor sends them. */
 type OperatorEventType = (typeof operatorEventTypes)[number]
 
 /** Types of events that a stream sends and no log stores. */
@@ -71,40 +71,40 @@ export const eventTypes = [...Object.keys(eventCategories), ...operatorEventType
   (name): name is EventType => !unlogged.has(name),
 )
 
-/** A message is stored in the event that announces it. */
+/** One event of a conversation's log. A message is stored in the event that announces it. */
 export interface LogEvent {
   conversationId: string
-  /** From 1. Sequences grow and may have holes. */
+  /** Position in the log, from 1. Sequences grow and may have holes. */
   sequence: number
   type: EventType
   occurredAt: Date
-  /** Only this session's streams may send the event. Absent: those of every session. */
+  /** Session whose streams may send the event. Absent if the streams of every session may. */
   sessionId?: string
-  /** Unique in the conversation. */
+  /** Key of the operation that made the event. Unique in the conversation. */
   operationKey?: OperationKey
-  /** Of the operation's input, to distinguish a repeat from a conflict. */
+  /** Hash of the operation's input, which distinguishes a repeated operation from a conflicting one. */
   inputHash?: string
   message?: Message
   /** Current state of the message. An event on a stream never changes, so streams do not send it. */
   currentState?: MessageState
   /** Absent if the event has a message. */
   data?: EventData
-  /** The conversation is closed after this event. So the last event of a log has its current state. */
+  /** True if the conversation is closed after this event. So the last event of a log has the current state. */
   closed?: true
-  /** After this event, time of the visitor's first message that waits for an answer. */
+  /** Time of the visitor's first message that waits for an answer after this event. Absent if none waits. */
   waitingSince?: Date
   transient?: true
-  /** When a transient event may be removed. Unset while it is the end of its log. */
+  /** Time from which a transient event may be removed. Unset while it is the end of its log. */
   removableAt?: Date
   /** Subject of the operator's session or token that sent the message. Never shown. */
   sentBy?: string
   /** Present if the message grew or grows. Its body is the text so far. */
   growth?: Growth
-  /** Only in `message.completed`: time of the message. */
+  /** Time of the message. Only in `message.completed`. */
   begunAt?: Date
-  /** In `message.state.changed`, `message.redacted` and `message.completed`: sequence of the message. */
+  /** Sequence of the message that `message.state.changed`, `message.redacted` or `message.completed` is about. */
   messageSequence?: number
-  /** The change is not applied to its message yet. A crash can delay this. */
+  /** True until the change is applied to its message. A crash can delay this step. */
   unapplied?: true
 }
 
@@ -113,9 +113,9 @@ export type GrowthState = 'growing' | 'completed' | 'stopped' | 'interrupted'
 /** State of a message of a bot that gains text call by call. */
 export interface Growth {
   state: GrowthState
-  /** Code points of the text so far. */
+  /** Number of code points of the text so far. */
   length: number
-  /** When any core completes the message. Unset when the log has its `message.completed`. */
+  /** Time from which any core completes the message. Unset when the log has its event `message.completed`. */
   until?: Date
   /** Sequence of the event `message.completed`. */
   end?: number
@@ -126,7 +126,7 @@ export interface GrownPart {
   conversationId: string
   messageId: string
   sequence: number
-  /** Code points before the text. */
+  /** Number of code points before the text. */
   offset: number
   text: string
 }
@@ -136,7 +136,7 @@ export interface GrowingText {
   messageId: string
   sequence: number
   text: string
-  /** Code points of the text. */
+  /** Number of code points of the text. */
   length: number
 }
 
@@ -147,7 +147,7 @@ export interface Agent {
 
 export type Rating = ProtoFields<RatingOfProto>
 
-/** Contract, section 4. */
+/** Data of an event that has no message (contract, section 4). */
 interface EventData extends Partial<Rating> {
   author?: Author
   agent?: Agent
@@ -162,7 +162,7 @@ interface EventData extends Partial<Rating> {
   tag?: string
   /** Only in `form.submitted`, and in `message.unseen` if the visitor has left an address. */
   leadId?: string
-  /** Only in `message.unseen`: time of the message. */
+  /** Time of the message. Only in `message.unseen`. */
   sentAt?: string
   expiresAt?: string
 }
@@ -172,8 +172,8 @@ const sessionEnds: ReadonlySet<EventType> = new Set(sessionEndTypes)
 const ofOperators: ReadonlySet<EventType> = new Set(operatorEventTypes)
 
 /**
- * The log stores the end of a growing message without it. Readers get the message from the event that it
- * completes.
+ * Whether the event is the end of a message that grew. The log stores it without the message. Readers get the
+ * message from the event that it completes.
  */
 export const isCompletion = ({ type }: Pick<LogEvent, 'type'>) => type === 'message.completed'
 
@@ -183,7 +183,7 @@ export function endsSession(type: EventType): type is SessionEndType {
   return sessionEnds.has(type)
 }
 
-/** A new message or a visitor's form opens a closed conversation and moves it up in the operators' list. */
+/** Whether the event is a new message or a form, which reopens a conversation and moves it up in operators' lists. */
 export const isEntry = ({ message, type }: Pick<LogEvent, 'message' | 'type'>) =>
   (message !== undefined && type !== 'message.completed') || type === 'form.submitted'
 
@@ -196,14 +196,14 @@ export interface LogEnd {
 }
 
 declare const brand: unique symbol
-/** Only `operationKeys` creates such keys. */
+/** Key of an operation in a log. Only `operationKeys` creates such keys. */
 export type OperationKey = string & { readonly [brand]: true }
 
 const agentPrefix = 'agent '
 
 /**
- * Keys are unique in a conversation and begin with the kind of writer. Operation ids that visitors and agents
- * choose have no spaces, so they cannot form the key of another writer. Only keys of visitors begin with a
+ * Keys of operations are unique in a conversation and begin with the kind of writer. Operation ids that visitors and
+ * agents choose have no spaces, so they cannot form the key of another writer. Only keys of visitors begin with a
  * session id. Never change the format: a repeat must find the event of an earlier version.
  */
 export const operationKeys = {
@@ -228,7 +228,7 @@ export const operationKeys = {
 
 const keyOf = (...words: string[]) => words.join(' ') as OperationKey
 
-/** Undefined for any other key. */
+/** Returns the operation id that an agent chose; undefined for any other key. */
 export function agentOperationIn(key: OperationKey | undefined): string | undefined {
   return key?.startsWith(agentPrefix) ? key.slice(agentPrefix.length) : undefined
 }

@@ -69,7 +69,7 @@ const failedClasses = [
   'suppressed',
   'unreadable_answer',
 ]
-/** With which status and response class an attempt can end (contract, section 5). */
+/** Each status and response class with which an attempt can end (contract, section 5). */
 const attemptEnds = [
   { status: 'accepted', response_class: 'accepted' },
   ...failedClasses.map((name) => ({ status: 'failed', response_class: name })),
@@ -77,7 +77,7 @@ const attemptEnds = [
   ...retriedClasses.map((name) => ({ status: 'dead_lettered', response_class: name })),
 ]
 
-/** `increase()` would miss the first event of a series without its 0. */
+/** Sets each series to 0. Otherwise `increase()` misses the first event of a series. */
 function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]) {
   for (const labels of series) counter.inc(labels, 0)
   return counter

@@ -6,7 +6,6 @@ import { runCommand } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { forgetWithdrawnKeys } from './database/key-check.ts'
 import { createSealedSecrets, rekey } from './database/rekey.ts'
-
 import { openSchemaTools, type SchemaStatus, type SchemaTools } from './database/schema.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'

@@ -16,7 +16,7 @@ export function cutPage<T>(found: T[], limit: number, list: string, endOf: (last
   return { page, nextPageToken: pageTokenOf(list, endOf(last)) }
 }
 
-/** Newest first, by the time in the field `by`. Errors: `ValidationFailed`. */
+/** Reads a page of documents, newest first by the time in the field `by`. Errors: `ValidationFailed`. */
 export async function readPage<D extends { _id: string }>(
   collection: Collection<D>,
   filter: Filter<D>,
@@ -34,7 +34,7 @@ export async function readPage<D extends { _id: string }>(
 }
 
 interface ListOf<D> {
-  /** The list, its order and its workspace. */
+  /** Names the list, its order and its workspace. */
   list: string
   by: keyof D & string
   max: number
@@ -43,12 +43,12 @@ interface ListOf<D> {
   projection?: Document
 }
 
-/** As JSON. A larger entry is a page of its own. */
+/** Maximum size of the entries as JSON. A larger entry is a page of its own. */
 const pageMaxBytes = 262_144
 
 const jsonBytes = (entry: unknown) => Buffer.byteLength(JSON.stringify(entry))
 
-/** At least one. */
+/** Returns how many of the first entries fit into a page, at least one. */
 export function countFitting<T>(
   entries: readonly T[],
   bytesOf: (entry: T) => number = jsonBytes,
@@ -66,7 +66,10 @@ export function pageTokenOf(list: string, { at, id }: PageEnd): string {
   return Buffer.from(`${markOf(list)} ${at.getTime()} ${id}`).toString('base64url')
 }
 
-/** Undefined for the first page. Errors: `ValidationFailed`, with the rule `cursor` for a token of another list. */
+/**
+ * Returns the position of a token; undefined without a token, as for the first page. Errors: `ValidationFailed`, with
+ * the rule `cursor` for a token of another list or workspace.
+ */
 export function readPageToken(list: string, token: string | undefined): PageEnd | undefined {
   if (!token) return undefined
   const [mark, time = '', id] = Buffer.from(token, 'base64url').toString('utf8').split(' ')

@@ -3,7 +3,7 @@ import type { FieldIssue } from '../contract/errors.ts'
 import { operationIdForm } from '../contract/limits.ts'
 import { ServiceError } from './errors.ts'
 
-/** The violated rule. */
+/** Returns the name of the violated rule, or undefined. */
 type Rule<T> = (value: T) => string | undefined
 
 const localeTag = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/
@@ -11,13 +11,13 @@ const controlCharacter = /[^\P{Cc}\t\n]/u
 const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
-/** Errors: `ValidationFailed`, without values. */
+/** Throws `ValidationFailed` with every violated rule, but never with values. */
 export function validate(...fields: (FieldIssue | undefined)[]) {
   const issues = fields.filter((issue) => issue !== undefined)
   if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
 }
 
-/** An absent value is valid. */
+/** Checks a field. An absent value is valid here. */
 export function field<T>(path: string, value: T | undefined, rule: Rule<T>): FieldIssue | undefined {
   if (value === undefined) return undefined
   const violated = rule(value)
@@ -27,7 +27,7 @@ export function field<T>(path: string, value: T | undefined, rule: Rule<T>): Fie
 export const issueIf = (isViolated: unknown, path: string, rule: string): FieldIssue | undefined =>
   isViolated ? { path, rule } : undefined
 
-/** Plain text of `min` to `max` code points. Tab and newline are the only control characters. */
+/** Accepts `min` to `max` code points without control characters other than tab and newline. */
 export function text(min: number, max: number): Rule<string> {
   return (value) => {
     if (isShorterThan(min, value)) return 'minLength'
@@ -36,7 +36,7 @@ export function text(min: number, max: number): Rule<string> {
   }
 }
 
-/** Stops counting at the limit. */
+/** Counts code points, and stops at the limit. */
 function isShorterThan(codePoints: number, value: string) {
   if (value.length < codePoints) return true
   let counted = 0
@@ -48,7 +48,7 @@ export function line(min: number, max: number): Rule<string> {
   return (value) => text(min, max)(value) ?? (anyControlCharacter.test(value) ? 'pattern' : undefined)
 }
 
-/** Not only white space (contract, section 3). */
+/** Accepts text that does not consist of white space only (contract, section 3). */
 export function messageBody(max: number): Rule<string> {
   return (value) => text(1, max)(value) ?? (value.trim() === '' ? 'pattern' : undefined)
 }
@@ -70,7 +70,7 @@ export function integer(minimum: number, maximum: number): Rule<number> {
   return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
 }
 
-/** Texts that visitors can send with a tap. */
+/** Checks texts that visitors can send with a tap. */
 export function quickReplyIssues(path: string, texts: string[], max = 5): (FieldIssue | undefined)[] {
   const isBlank = (text: string) => text.trim() === ''
   return [
@@ -89,7 +89,7 @@ export function agentIssues(
   return [field(`${path}/displayName`, displayName, text(1, 128)), field(`${path}/avatarUrl`, avatarUrl, pictureUrl)]
 }
 
-/** At most 2,048 characters, without user info. */
+/** Accepts an absolute URL with one of the schemes, at most 2,048 characters, without user info. */
 export function url(...schemes: ('http' | 'https')[]): Rule<string> {
   return (value) => {
     if (value.length > 2048) return 'maxLength'
@@ -101,6 +101,6 @@ export function url(...schemes: ('http' | 'https')[]): Rule<string> {
 
 const hostsOfThisMachine = ['localhost', '127.0.0.1', '[::1]']
 
-/** http only on this machine, as in development. */
+/** Accepts an https URL, or an http URL of this machine, as in development. */
 export const pictureUrl: Rule<string> = (value) =>
   url('https', ...(hostsOfThisMachine.includes(URL.parse(value)?.hostname ?? '') ? (['http'] as const) : []))(value)

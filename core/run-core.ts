@@ -15,7 +15,7 @@ import type { ListenerTls } from './transport/listener.ts'
 
 type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<RunningCore>
 
-/** The process is ready when `startCore` resolves. */
+/** Runs a core process until a stop signal. The process is ready when `startCore` resolves. */
 export function runCore(startCore: StartCore) {
   run(startCore).catch((error: unknown) => failStart('core', error))
 }
@@ -26,7 +26,7 @@ async function run(startCore: StartCore) {
   const stopTracing = await startTracing('service-core')
   warnOfMisspeltNames(logger)
   const tls = tlsOf(config, logger)
-  // Probes get an answer while the core waits for the database.
+  // Listens before the start, so that probes get an answer while the core waits for the database.
   const { CORE_HOST, CORE_PORT: port } = config
   const server = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', port] }, (host) =>
     listenForCore({ host, port, tls }),

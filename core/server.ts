@@ -11,12 +11,12 @@ import { createNodeHandler } from './transport/node-handler.ts'
 
 export type CoreServer = Awaited<ReturnType<typeof listenForCore>>
 
-/** Calls the services in this process, without a network. */
+/** Returns a transport that calls the services in this process, without a network. */
 export function inMemoryTransport(core: Core): Transport {
   return createCoreServices(core).transport
 }
 
-/** Shorter than the time that the process gets to stop. */
+/** Running calls get this time when the server closes. It must be shorter than the time for the process to stop. */
 const finishWithinMs = 5_000
 
 interface CoreListenOptions {
@@ -33,9 +33,9 @@ export async function serveCore(core: Core, options: CoreListenOptions) {
 }
 
 /**
- * Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, and probes, on one port. Before `serve`, only `/livez` is
- * 200, others are 503, and each answer closes its connection, so that gateways send no calls. Rejects when the
- * port is in use.
+ * Listens on one port for Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, and for `/livez` and `/readyz`.
+ * Before `serve`, `/livez` returns 200 and all other paths 503. Each of these answers closes its connection, so
+ * that gateways send no calls. Rejects if the port is in use.
  */
 export async function listenForCore({ host, port, tls, memory = createCallMemory() }: CoreListenOptions) {
   const shutdown = new AbortController()
@@ -69,7 +69,7 @@ export async function listenForCore({ host, port, tls, memory = createCallMemory
         fallback: async (request, response) => answerProbe(response, await probe(core, pathOf(request))),
       })
     },
-    /** Ends streams and waiting calls, and gives other calls `finishWithinMs`. */
+    /** Stops accepting calls. Ends streams and waiting calls, and gives other calls `finishWithinMs`. */
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       shutdown.abort()
@@ -84,8 +84,8 @@ export async function listenForCore({ host, port, tls, memory = createCallMemory
 }
 
 /**
- * The gateway accepts a target with scheme and host (RFC 9112, section 3.2.2) and a quoted charset, and Connect
- * does not.
+ * Converts two forms that Connect does not accept, but the gateway does: a target with scheme and host (RFC 9112,
+ * section 3.2.2), and a quoted charset.
  */
 function inUsualForm(request: IncomingMessage) {
   const { url, headers } = request
@@ -109,7 +109,7 @@ function answerProbe(response: ProbeResponse, status: number) {
   response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
 }
 
-/** Probes need no certificate. */
+/** Allows calls only with an accepted client certificate. Probes need none. */
 function requireClientCertificate(services: RequestListener): RequestListener {
   const isProbe = ({ url }: IncomingMessage) => url === '/livez' || url === '/readyz'
   return (request, response) => {

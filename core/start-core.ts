@@ -13,15 +13,15 @@ import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts
 
 export interface CoreStartOptions {
   logger: Logger
-  /** Ends the wait for the database. */
+  /** Aborting it ends the wait for the database. */
   signal?: AbortSignal
   nudge?: Nudge
 }
 
-/** For what other cores have announced, if the database is slow. */
+/** Maximum wait for what other cores have announced, if the database is slow. */
 const longestWaitMs = 5_000
 
-/** Waits for an unreachable database up to the time limit, or until the signal aborts. */
+/** Starts a core. Waits for an unreachable database until the time limit, or until the signal aborts. */
 export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<RunningCore> {
   requireSettings(config, 'MONGODB_URI', 'SECRET_KEYS')
   requireSessionSigner(config)
@@ -53,7 +53,7 @@ export async function startCore(config: CoreConfig, { logger, signal, nudge }: C
   const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
   const context = createCore({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
   context.start()
-  // A core must know which keys the others accept.
+  // Before its first call, a core must know which keys the others accept.
   await wakeupsOf(context).caughtUp(longestWaitMs)
   return context
 }

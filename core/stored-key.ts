@@ -1,17 +1,17 @@
 import { type Core, perCore } from './core.ts'
 import { insertOnce } from './mongodb/insert-each.ts'
 
-/** Sealed with a secret key of the settings. */
+/** A permanent key, sealed with a secret key of the settings. */
 export interface KeyDocument {
   _id: string
   sealed?: string
   createdAt: Date
-  /** The secret key of the settings that this document only checks. */
+  /** Id of a secret key of the settings. A document with this field only checks that key. */
   kid?: string
   check?: string
 }
 
-/** Returns a key that never changes. The first core makes it and stores it sealed. */
+/** Returns a function for a key that never changes. The first core makes it and stores it sealed. */
 export function storedKey(name: string, make: () => string | Promise<string>): (core: Core) => Promise<string> {
   async function readSealed(core: Core): Promise<string> {
     const { keys } = core.db
