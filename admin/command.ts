@@ -14,7 +14,7 @@ export interface Flag {
   multiple?: true
   /** Name of its value, and of the field of the request that it sets, if it is another than that of the flag. */
   field?: string | undefined
-  /** Converts the given text. Without it, the flag takes none. */
+  /** Converts the given text. A flag without `read` takes no text. */
   read?(text: string, flag: string): unknown
 }
 
@@ -83,9 +83,9 @@ export interface Host {
 export interface Command<F extends Flags = Flags> {
   summary: string
   flags: F
-  /** The command needs neither a core nor a token. Its `services` cannot be called. */
+  /** False for a command that needs neither a core nor a token. Its `services` cannot be called. */
   callsCore?: false
-  /** The command prints text as it arrives, and has no answer as JSON. */
+  /** True for a command that prints text as it arrives, and has no answer as JSON. */
   printsText?: true
   /** Returns a message of a core, a JSON value, or lines; undefined if it has printed everything. */
   run(services: Services, values: Values<F>, demo: DemoValues, host: Host): Promise<unknown> | AsyncIterable<string>
@@ -96,7 +96,7 @@ export interface Command<F extends Flags = Flags> {
 /** Commands by name. A group with one command may have an empty name for it. */
 export type Group = Record<string, Command>
 
-/** Infers the types of the values that `run` gets. */
+/** Defines a command. Infers the types of the values that `run` gets. */
 export const command = <const F extends Flags>(definition: Command<F>) => definition as unknown as Command
 
 export interface Call {

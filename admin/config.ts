@@ -4,7 +4,7 @@ import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { defineSettings, filledText, SettingError, text } from '../platform/settings/settings.ts'
 import type { DemoValues } from './command.ts'
 
-/** Environment variables, because other users of the machine can read the arguments of a process. */
+/** Settings are environment variables, because other users of the machine can read the arguments of a process. */
 export const adminSettings = defineSettings({
   CORE_URL: text('URL of the core; default: from DATA_DIR/admin.json or demo.json.'),
   SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/admin.json or demo.json.'),

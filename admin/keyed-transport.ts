@@ -12,8 +12,8 @@ const defaultDeadlineMs = 30_000
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
- * Adds the idempotency key to each request with the field, and retries it if it gets no answer. Errors:
- * `UnknownOutcomeError`. Streams have no deadline.
+ * Adds the idempotency key to each request that has the field `idempotency_key`. Retries the request with the same
+ * key if it gets no answer. Errors: `UnknownOutcomeError` if no retry gets one. Streams have no deadline.
  */
 export function createKeyedTransport(
   transport: Transport,

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { runAdmin } from './run-admin.ts'
 
-/** A second Ctrl-C ends the process. */
+/** Returns a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process. */
 function untilStopped() {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())

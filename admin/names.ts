@@ -7,9 +7,9 @@ type Values = Call['values']
 const workspacesPerPage = 1_000
 
 /**
- * Replaces the names of workspace, subscription and hook in the flags by ids. A subscription or hook is also
- * named by the host of its destination, but by no URL with a path, because paths are not known. Errors:
- * `UsageError`.
+ * Replaces the names of workspace, subscription and hook in the flags by ids. The host of its destination also
+ * names a subscription or hook. A URL with a path names none, because paths are not known. Errors: `UsageError` if
+ * nothing has the name, or several things have it.
  */
 export async function resolveNames(
   { workspaces, leads, hooks }: Services,

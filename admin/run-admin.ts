@@ -49,7 +49,7 @@ interface AdminIo {
   untilStopped?(): AbortSignal
 }
 
-/** Returns the exit status: 2 for invalid arguments or settings, 1 for other errors. */
+/** Runs the command. Returns the exit status: 2 for invalid arguments or settings, 1 for other errors. */
 export async function runAdmin(io: AdminIo): Promise<number> {
   let call: Call | undefined
   try {
@@ -91,7 +91,7 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
   const resolved = await resolveNames(services, values, config.demo)
-  // Does not reveal the token, and is the same at each use of it.
+  // The secret is the same for each use of a service token, which it does not reveal.
   const derived = createHmac('sha256', config.SERVICE_TOKEN).update('webhooks of events listen').digest('base64')
   const webhookSecret = config.WEBHOOK_SECRET || `whsec_${derived}`
   return { services, values: resolved, demo: config.demo, webhookSecret }

@@ -1,6 +1,6 @@
 /**
  * `npm run verify -- proto`: the generated code must be current, the protos must pass the linter, and no change
- * may break callers of the last release, or of the baseline (proto/released.binpb).
+ * may break callers of the last release. Its protos, or those of the baseline, are in proto/released.binpb.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

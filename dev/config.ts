@@ -1,6 +1,6 @@
 import { defineSettings, filledText, port } from '../platform/settings/settings.ts'
 
-/** Of `npm start`, `npm run core`, `npm run migrate` and `npm run make -- token`. */
+/** Settings of `npm start`, `npm run core`, `npm run migrate` and `npm run make -- token`. */
 export const devSettings = defineSettings({
   DATA_DIR: filledText(
     '.data',
@@ -12,5 +12,5 @@ export const devSettings = defineSettings({
 
 export type DevConfig = ReturnType<typeof devSettings.read>
 
-/** Errors: `SettingError`. */
+/** Reads the settings. Errors: `SettingError`. */
 export const readDevConfig = (env: NodeJS.ProcessEnv = process.env): DevConfig => devSettings.read(env)

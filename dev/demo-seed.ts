@@ -14,7 +14,7 @@ import { workspaceStoreOf } from '../core/workspaces/workspace-store.ts'
 import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { writePrivately } from '../serve/private-folder.ts'
 
-/** `DATA_DIR/demo.json`: addresses and credentials. */
+/** Content of `DATA_DIR/demo.json`: addresses and credentials of the demo. */
 export interface DemoFile {
   gatewayUrl: string
   coreUrl: string
@@ -29,7 +29,7 @@ export interface DemoFile {
 
 export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
-/** Later starts reuse the demo workspace of the first. */
+/** Creates the demo workspace at the first start. Later starts reuse it. */
 export async function seedDemo(
   core: RunningCore,
   config: CoreConfig,
@@ -82,7 +82,7 @@ export async function seedDemo(
   const header = (token: string) => `header = "Authorization: Bearer ${token}"\n`
   const files = {
     'demo.json': `${JSON.stringify(file, null, 2)}\n`,
-    // For `curl -K`: process lists and the shell history do not get the token.
+    // Files for `curl -K`, so that no process list and no shell history has the token.
     'agent.curl': header(file.serviceToken),
     'workspace.curl': header(file.workspaceSession),
     'gateway.token': await issue({ subject: 'gateway', scopes: ['visitors:act'] }),
@@ -93,7 +93,7 @@ export async function seedDemo(
   return file
 }
 
-/** With all operator scopes. Empty without a secret: the core then verifies sessions with a public key set. */
+/** Signs a session with all operator scopes. Empty without a secret: the core then verifies with a public key set. */
 async function workspaceSession(config: CoreConfig) {
   const { WORKSPACE_SESSION_SECRET, WORKSPACE_SESSION_ISSUER: issuer } = config
   const [secret] = parseWorkspaceSessionSecrets(WORKSPACE_SESSION_SECRET)

@@ -5,7 +5,7 @@ import type { DevConfig } from './config.ts'
 import { attachEngine } from './engine/engine.ts'
 import { nudgeOfDatabase } from './engine/nudge.ts'
 
-/** Except in production. */
+/** Outside production, fills in missing secrets of the settings from the data folder. */
 export const withLocalSecrets = async (given: CoreConfig, { DATA_DIR, NODE_ENV }: DevConfig): Promise<CoreConfig> =>
   NODE_ENV === 'production' ? given : withDataFolderSecrets(given, DATA_DIR)
 

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 export interface Release {
   version: string
   date: string
-  /** Missing in that commit itself. */
+  /** Hash of the release's commit. Missing in that commit itself. */
   commit?: string
-  /** Of each published file. */
+  /** SHA-256 of each published file. */
   sha256: Record<string, string>
 }
 
 const fileOf = (root: string) => join(root, 'releases.json')
 
-/** Oldest first. */
+/** Returns all releases, oldest first. */
 export async function readReleases(root: string): Promise<Release[]> {
   return JSON.parse(await readFile(fileOf(root), 'utf8'))
 }

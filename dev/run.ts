@@ -1,4 +1,4 @@
-// `npm run make -- errors`, `npm run chaos -- bugs`. The default command of a group gets all arguments.
+// Runs a command of a group: `npm run make -- errors`. If none has the name, the default command gets all arguments.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { groups } from './command-groups.ts'
@@ -19,7 +19,7 @@ for (const program of programs) {
 
 function run(args: string[]): Promise<number> {
   const child = spawn(process.execPath, args, { cwd: join(import.meta.dirname, '..'), stdio: 'inherit' })
-  // Ctrl-C reaches the child too, which stops by itself.
+  // Ctrl-C reaches the child too, which stops by itself. So this process waits for it.
   const ignore = () => {}
   const forward = () => void child.kill('SIGTERM')
   process.on('SIGINT', ignore).on('SIGTERM', forward)

@@ -42,7 +42,7 @@ async function startAll() {
     buildInParallel('widget/build.ts', isWidgetStale()),
     buildInParallel('console/build.ts', isConsoleStale()),
   ])
-  // The await below reports a build error.
+  // Prevents an unhandled rejection. The await below reports a build error.
   built.catch(() => {})
   await dataFolderSecrets(dev.DATA_DIR)
   const gatewayConfig = loadConfig()
@@ -56,7 +56,7 @@ async function startAll() {
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
     origin: `http://localhost:${DEMO_PORT}`,
   }
-  // Before any server accepts requests, so that the demo is complete.
+  // Stores the demo data before any server accepts requests, so that the demo is always complete.
   const { identity } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
 
   const configs = { core: coreConfig, gateway: gatewayConfig, delivery: loadDeliveryConfig() }
@@ -75,7 +75,7 @@ async function buildInParallel(script: string, isStale: Promise<boolean>) {
   if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, '..', script)])
 }
 
-/** Replies to the latest conversation. Reads the token from a file, so that no page and no shell history has it. */
+/** Returns a command that replies. It reads the token from a file, so that no page and no shell history has it. */
 function replyCommand(coreUrl: string, dataDir: string) {
   const service = `${coreUrl}/service.messaging.v1.MessagingService`
   const json = "-H 'Content-Type: application/json'"

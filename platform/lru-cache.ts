@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * Evicts the least recently used entries above `maxSize`. The package's option `max` would allocate room for
- * all entries at the start: 13 ms and 2 MB for 100,000 entries.
+ * Creates a cache that evicts the least recently used entries above `maxSize`, by default a number of entries. The
+ * package's option `max` would allocate room for all of them at the start: 13 ms and 2 MB for 100,000 entries.
  */
 export const createLruCache = <Value extends object | string | number | boolean>(
   maxSize: number,

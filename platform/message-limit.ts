@@ -1,2 +1,2 @@
-/** Size of a message between two processes. */
+/** Maximum size of a message between two processes. */
 export const messageMaxBytes = 16 * 1024 * 1024

@@ -15,7 +15,7 @@ export class ProcessParts {
   }
 }
 
-/** Returns a function that returns a part of a process, made at the first call. `set` replaces it before. */
+/** Returns a function that makes a part of a process at its first call. `set` replaces the part before that call. */
 export function perProcess<P extends ProcessParts, T>(make: (process: P) => T) {
   const of = (process: P) => process.part(of, () => make(process))
   return Object.assign(of, { set: (process: P, part: T) => process.setPart(of, part) })

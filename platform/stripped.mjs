@@ -1,5 +1,5 @@
-// Preloaded with `--import`: loads copies of the product's files without types, which `npm run build` writes.
-// Node's own stripper would take 25 MB of memory. It strips files that have changed since then.
+// Preloaded with `--import`: loads the product's files from copies without types, which `npm run build` writes.
+// Node's own stripper would take 25 MB of memory. It is used only for files that have changed since the build.
 import { createHash } from 'node:crypto'
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { registerHooks, stripTypeScriptTypes } from 'node:module'

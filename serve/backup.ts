@@ -127,7 +127,7 @@ async function putSecrets(dataDir: string, secrets: string, at: Date) {
   await writePrivately(path, secrets)
 }
 
-/** Without keys in the backup, the settings of the process must have them. */
+/** Returns the keys of a backup as settings. If it has none, the settings of the process must have them. */
 function keysIn({ secrets }: BackupContent): Partial<CoreConfig> {
   if (secrets === undefined) return {}
   const { secretKeys, workspaceSessionSecret }: DataFolderSecrets = JSON.parse(secrets)

@@ -13,7 +13,7 @@ export const serveSettings = defineSettings({
   ),
 })
 
-/** Only a proxy on this machine reaches the parts, unless the given environment says otherwise. */
+/** Completes the environment, so that only a proxy on this machine reaches the parts unless it says otherwise. */
 function environmentOfParts(given: NodeJS.ProcessEnv) {
   const { DOMAIN } = serveSettings.read(given)
   const defaults: NodeJS.ProcessEnv = {

@@ -9,9 +9,9 @@ import { SettingError } from '../platform/settings/settings.ts'
 import { makePrivate } from './private-folder.ts'
 
 export interface DataFolderSecrets {
-  /** In the format of SECRET_KEYS. */
+  /** Keys that seal secrets in the database, in the format of SECRET_KEYS. */
   secretKeys: string
-  /** The UTF-8 bytes of the text are the HS256 key. */
+  /** Signs workspace sessions. The UTF-8 bytes of the text are the HS256 key. */
   workspaceSessionSecret: string
   gatewayToken: string
 }
@@ -42,7 +42,7 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
     workspaceSessionSecret: randomBytes(32).toString('base64url'),
     gatewayToken: await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
   }
-  // Only the first process can create the link, so all processes use its secrets.
+  // Writes a draft, then links it. Only the first process can create the link, so all processes use its secrets.
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, JSON.stringify(fresh), { mode: 0o600, flag: 'wx' })
   await link(draft, path).catch((error: NodeJS.ErrnoException) => {
@@ -52,7 +52,7 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
   return readSecrets(path) ?? fresh
 }
 
-/** Errors: `SettingError`. */
+/** Returns undefined if there is no file. Errors: `SettingError` if the file cannot be used. */
 export function readSecrets(path: string): DataFolderSecrets | undefined {
   const found = readJsonFile<DataFolderSecrets>(path, secretsRemedy)
   if (!found) return undefined

@@ -61,7 +61,7 @@ async function startAll() {
   if (link) console.log(`Sign in as the first owner with this link. It works once, within ten minutes:\n\n  ${link}\n`)
 }
 
-/** Returns undefined if a workspace exists. */
+/** Creates the first workspace and a link that signs its owner in. Returns undefined if a workspace exists. */
 async function firstOwnerLink(core: RunningCore, gatewayUrl: string) {
   if ((await listWorkspaces(core, '', 1)).length > 0) return undefined
   const { workspaceId } = await createWorkspace(core, new URL(gatewayUrl).hostname, 'first workspace')

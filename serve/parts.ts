@@ -19,7 +19,7 @@ import { listenOn } from '../platform/settings/start-faults.ts'
 /** What closes the started parts, in the order of their start. */
 export type Closers = (() => Promise<unknown>)[]
 
-/** Longer than the worker's grace time, its final reports and the shutdown of the servers together. */
+/** Limit of the shutdown. Longer than the worker's grace time, final reports and the end of the servers together. */
 const stopWithinMs = 25_000
 
 export function closeAtEnd(closers: Closers, before: () => void = () => {}) {
@@ -30,12 +30,12 @@ export function closeAtEnd(closers: Closers, before: () => void = () => {}) {
   })
 }
 
-/** In reverse order, even if one close fails. */
+/** Closes everything in reverse order, even if one close fails. */
 export async function closeAll(closers: Closers) {
   for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
 }
 
-/** Serves a started core, and starts a gateway and a worker that call it in memory. */
+/** Serves a started core, and starts a gateway and a worker that call it in memory. Adds to `closers`. */
 export async function startParts(
   core: RunningCore,
   configs: { core: CoreConfig; gateway: Config; delivery: DeliveryConfig },
@@ -46,7 +46,7 @@ export async function startParts(
     serveCore(core, { host, port: CORE_PORT }),
   )
   closers.push(coreServer.close)
-  // Only the console's calls use HTTP to this port.
+  // The gateway uses this port only for the console's calls. Other calls of gateway and worker are in memory.
   const coreUrl = coreAddress(CORE_HOST, coreServer.port)
   const { request } = createCoreTransport(coreUrl)
   const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core), request }] })

@@ -8,8 +8,9 @@ const othersBits = 0o077
 const ownFolders = /^(mongodb$|nudges$|engine)/
 
 /**
- * Creates a data folder, or takes the access of other users from it, the files in it and the folders of the
- * engine. Other folders stay, because `DATA_DIR` may name a folder with other content. Errors: `SettingError`.
+ * Creates a data folder. Takes the access of other users from an existing one: from the folder, its files and the
+ * engine's folders. Does not change other folders, because `DATA_DIR` may name a folder that also has other content.
+ * Errors: `SettingError`.
  */
 export function makePrivate(dataDir: string) {
   try {
@@ -35,7 +36,7 @@ function restrictAll(folder: string) {
   }
 }
 
-/** The modes of symbolic links mean nothing. */
+/** Returns the entries of a folder, without symbolic links, whose modes mean nothing. */
 function entriesOf(folder: string) {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isSymbolicLink())
@@ -56,7 +57,7 @@ function restrict(path: string) {
   }
 }
 
-/** Replaces the file at once. Only its owner can read it. */
+/** Replaces a file of a data folder at once. Only its owner can read it. */
 export async function writePrivately(path: string, content: string) {
   const draft = `${path}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, content, { mode: 0o600 })

@@ -30,7 +30,7 @@ async function entriesOf({ subject = [], email = [], phone = [], file }: Partial
   return entries
 }
 
-/** Errors: `UsageError` if a line or column cannot be read. The command then sends nothing. */
+/** Reads a list. Errors: `UsageError` if a line or column cannot be read. The command then sends nothing. */
 export function readEntries(content: string): Entry[] {
   const { entries, invalid, ignored, hasHeader } = readSuppressionList(content)
   if (invalid.length > 0) {

@@ -7,7 +7,7 @@ export const CALL_MS = 15_000
 export interface Call {
   method?: string
   path: string
-  /** Default: true. */
+  /** Whether the request has the header `Origin`. Default: true. */
   hasOrigin?: boolean
   grant?: string
   body?: unknown
@@ -35,7 +35,7 @@ export const createBrowserCall =
       signal,
     })
 
-/** Returns undefined if the answer is no JSON, as with a page of the proxy. */
+/** Reads the JSON of an answer. Returns undefined if it is none, as with a page of the proxy. */
 export async function jsonOf(answer: Response): Promise<Record<string, unknown> | undefined> {
   try {
     return JSON.parse(await answer.text())
@@ -44,7 +44,7 @@ export async function jsonOf(answer: Response): Promise<Record<string, unknown> 
   }
 }
 
-/** Returns the gateway's error with its remedy, or that the proxy answered instead. */
+/** Returns why a call failed: the gateway's error with its remedy, or that the proxy answered instead. */
 export function refusalOf(status: number, body: Record<string, unknown> | undefined): string {
   const code = body?.code
   if (typeof code === 'string' && isPublicErrorCode(code)) return `${code}. ${publicError(code).remedy}`

@@ -63,8 +63,8 @@ const MEND_HOST =
   'let the proxy keep `Host`, or set X-Forwarded-Host and X-Forwarded-Proto and name the proxy in TRUST_PROXY'
 
 /**
- * Without a session the answer is 401; 403 if the gateway gets another host than the public one, and 404
- * without `/rpc`.
+ * Calls without a session get 401. They get 403 if the gateway gets another host than the public one, and 404 if
+ * it has no `/rpc`.
  */
 async function publicHostFinding(url: URL) {
   const { status } = await fetch(new URL('/rpc/service.workspace.v1.WorkspaceService/GetWorkspace', url), {

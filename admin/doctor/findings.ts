@@ -1,4 +1,4 @@
-/** `text` names what was seen and, for a fault, how to mend it. */
+/** What a check found. `text` says what was seen and, for a fault, how to mend it. */
 export interface Finding {
   isFault: boolean
   text: string

@@ -4,7 +4,7 @@ import { type Finding, fault, fine } from './findings.ts'
 /** A gateway sends the first bytes of a stream at once. */
 const FIRST_BYTES_MS = 5_000
 
-/** Sends no message. */
+/** Opens a session, keeps its stream open for `openMs`, and ends the session. Sends no message. */
 export async function* streamFindings(
   call: BrowserCall,
   siteKey: string,

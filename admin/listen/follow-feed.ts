@@ -59,8 +59,8 @@ const passing = new Set([
 const pauses = { minMs: 250, maxMs: 5_000 }
 
 /**
- * Repeats a call while the core does not answer it. Returns undefined if the signal aborts. Throws lasting
- * errors.
+ * Repeats a call while the core does not answer it. Returns undefined if the signal aborts. Throws errors that a
+ * repeat does not change.
  */
 export async function untilAnswered<T>(
   call: () => Promise<T>,

@@ -9,7 +9,7 @@ const attemptTimeoutMs = 10_000
 /** Maximum number of events that wait for a retry. */
 const maxWaiting = 1_000
 
-/** Contract, section 5. */
+/** Whether a status is answered with a retry (contract, section 5). */
 export const isRetried = (status: number) => [408, 425, 429].includes(status) || status >= 500 || status < 200
 
 /** Sends events with the headers, signatures and retries that a destination gets. */
@@ -64,7 +64,7 @@ export function createForwarder(options: {
   }
 
   return {
-    /** Resolves after the first attempt. Retries follow while other events are sent. */
+    /** Sends an event. Resolves after its first attempt. Retries follow while other events are sent. */
     async send(event: LocalEvent) {
       while (waiting.size >= maxWaiting && !stopped.signal.aborted) await Promise.race(waiting)
       if (stopped.signal.aborted) return
@@ -72,7 +72,7 @@ export function createForwarder(options: {
       await run(event, 1)
     },
 
-    /** Returns the events that the address has not accepted, in the order of `send`. */
+    /** Ends all retries. Returns the events that the address has not accepted, in the order of `send`. */
     stop() {
       stopped.abort()
       return [...open]

@@ -7,13 +7,13 @@ export interface LocalEvent {
   id: string
   type: string
   body: Uint8Array
-  /** `--replay` with it sends the event and those after it again. */
+  /** `--replay` with this value sends the event again, and those after it. */
   replayFrom: string
 }
 
 export interface LocalPage {
   events: LocalEvent[]
-  /** `--replay` with it continues after these events. */
+  /** Cursor after these events. `--replay` with this value continues there. */
   next: string
 }
 
@@ -32,7 +32,7 @@ export function localEvent(event: {
   return { id, type, replayFrom, body: new TextEncoder().encode(JSON.stringify(envelope)) }
 }
 
-/** The id is the same each time, because it is made from the cursor. */
+/** Returns an event of the feed. Its id is the same each time, because it is made from the cursor. */
 export const fromFeed = (event: Event, replayFrom: string): LocalEvent =>
   localEvent({
     id: `evt_${event.cursor.replaceAll('.', '_')}`,

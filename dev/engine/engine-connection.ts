@@ -6,8 +6,8 @@ const headerBytes = 16
 const opMsg = 2013
 
 /**
- * Waits for the reply to a ping, since a process paused by SIGSTOP still accepts connections. Returns undefined
- * if there is none.
+ * Connects to an engine and waits for the reply to a ping, because a process paused by SIGSTOP still accepts
+ * connections. Returns undefined if nobody listens or no reply came within `timeoutMs`.
  */
 export const openEngineConnection = async (socketPath: string, timeoutMs: number, signal: AbortSignal) => {
   const socket = connect(socketPath)
@@ -26,7 +26,7 @@ export const openEngineConnection = async (socketPath: string, timeoutMs: number
   socket.setTimeout(0)
   if (!answered) return undefined
   socket.resume()
-  // `closed` resolves when the engine, of this or another process, has ended.
+  // `closed` resolves when the engine has ended.
   return { closed, close: () => socket.destroy() }
 }
 

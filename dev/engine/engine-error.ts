@@ -1,7 +1,7 @@
 /**
- * `held`: another engine uses the folder, but does not respond at its socket. `glibc`: the C library is too
- * old, and a newer one could not be fetched. `missing`: the package is not installed, or has no build for this
- * platform. `failed`: the engine exited at its start, or rejected the folder.
+ * Why there is no engine. `held`: another engine uses the folder, but does not respond at its socket. `glibc`: the
+ * C library is too old, and a newer one could not be fetched. `missing`: the package is not installed, or has no
+ * build for this platform. `failed`: the engine exited at its start, or rejected the folder.
  */
 export type EngineFailure = 'held' | 'glibc' | 'missing' | 'failed'
 

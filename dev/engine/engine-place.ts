@@ -3,16 +3,16 @@ import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** In bytes, below the limits of Linux (107) and macOS (103). */
+/** Maximum length of a socket path in bytes, below the limits of Linux (107) and macOS (103). */
 const socketPathBytes = 100
-/** The engine's package appends it to its temp folder. */
+/** The engine's package appends this path to its temp folder. */
 const packageSocket = 'embedded-mongodb-XXXXXX/mongodb.sock'
 
 export type EnginePlace = ReturnType<typeof enginePlace>
 
 /**
- * The paths are the same in every process of one user, even if they name the folder differently. Creates
- * missing folders for their owner only.
+ * Returns the paths of a data folder's engine. They are the same in every process of one user, even if processes
+ * name the folder by different paths. Creates missing folders, which only their owner can use.
  */
 export const enginePlace = (dataDir: string) => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -28,9 +28,9 @@ export const enginePlace = (dataDir: string) => {
     databaseDir: join(home, 'mongodb'),
     /** Symbolic link to the socket of the engine. It stays the same when the engine restarts. */
     socketPath: reached,
-    /** Only this engine uses it, so it may delete all other files in it. */
+    /** Temp folder that only this engine uses. So the engine may delete all other files in it. */
     scratchDir,
-    /** Names no database and requests journaled writes (`durableWriteConcern`). */
+    /** Address for the driver. Names no database, and requests journaled writes (`durableWriteConcern`). */
     uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true&w=1&journal=true`,
   }
 }

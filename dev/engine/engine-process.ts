@@ -17,16 +17,16 @@ export type FromEngine =
 export type ToEngine = { type: 'stop' }
 
 /**
- * This build lacks a part of the planner's other way to rank plans: a query fails if no plan finds a document
- * in its trial. Without the second setting, files of dropped collections stay open up to the limit of the
- * process.
+ * The planner's other way to rank plans needs a part that this build lacks: a query fails if no plan finds a
+ * document in its trial. Without the second setting, files of dropped collections stay open until the process
+ * reaches its limit and aborts.
  */
 const settings = {
   internalQueryPlanRanker: 'multiPlanning',
   wiredTigerEngineRuntimeConfig: 'file_manager=(close_idle_time=30,close_scan_interval=10,close_handle_minimum=100)',
 }
 
-/** Shorter than the timeout of the parent process. */
+/** Maximum time of a clean close. It must be shorter than the timeout of the parent process. */
 const closeWithinMs = 4_000
 
 const notifyParent = (message: FromEngine) =>
@@ -48,7 +48,7 @@ const reasonOf = (detail: string): EngineFailure => {
   return 'failed'
 }
 
-/** The message of a server error may quote its input. */
+/** Returns only the name of an error, because the message of a server error may quote its input. */
 const errorName = (error: unknown) => {
   if (error instanceof MongoServerError) return String(error.codeName ?? error.code)
   return error instanceof Error ? error.name : 'unknown'
@@ -104,7 +104,7 @@ const main = async (place: Place) => {
   const stop = async () => {
     if (stopping) return
     stopping = true
-    // Acknowledged writes are in the journal.
+    // Acknowledged writes are in the journal, so a kill only slows the next start.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), closeWithinMs).unref()
     const close = await serving?.catch(() => undefined)
     await close?.()

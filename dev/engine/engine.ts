@@ -21,7 +21,7 @@ export type Engine = Awaited<ReturnType<typeof attachEngine>>
 export const attachEngine = async (options: {
   dataDir: string
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Has the same effect as `stop`. */
+  /** Aborting it has the same effect as `stop`. */
   signal?: AbortSignal
   /** How long to wait for a folder whose engine does not respond. */
   heldForMs?: number
@@ -97,7 +97,7 @@ export const attachEngine = async (options: {
   watching.then(() => up.reject(signal.reason), up.reject)
   await up.promise
   return {
-    /** Without a database name. Stays valid across restarts and changes of the hosting process. */
+    /** Address without a database name. It stays valid across restarts and changes of the hosting process. */
     uri: place.uri,
     stop: async () => {
       stopping.abort()
@@ -106,5 +106,5 @@ export const attachEngine = async (options: {
   }
 }
 
-/** 0, 100 ms, then twice as long after each crash. */
+/** No delay after the first crash, 100 ms after the second. Each further crash doubles it, up to `maxDelayMs`. */
 const restartDelayMs = (crashes: number) => (crashes <= 1 ? 0 : Math.min(maxDelayMs, 50 * 2 ** (crashes - 1)))

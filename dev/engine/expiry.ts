@@ -6,7 +6,7 @@ const ownDatabases = new Set(['admin', 'local', 'config'])
 type ExpiryDeps = {
   client: MongoClient
   now: () => Date
-  /** The next sweep retries the collection. */
+  /** Called with the error of a collection whose sweep failed. The next sweep retries it. */
   onError?: (error: unknown) => void
 }
 
@@ -55,7 +55,7 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   return { sweep, stop }
 }
 
-/** The collection was dropped after it was listed. */
+/** Whether the collection was dropped after it was listed. */
 const isGone = (error: unknown) => error instanceof MongoServerError && error.codeName === 'NamespaceNotFound'
 
 const sweptCollections = async (client: MongoClient) => {
@@ -82,7 +82,7 @@ const deleteExpired = async (collection: Collection, at: Date) => {
   return deleted
 }
 
-/** As on a MongoDB server, `$lte` matches only dates and arrays that contain one. */
+/** Matches what a TTL monitor would delete: `$lte` with a date matches only dates and arrays that contain one. */
 const expiredFilter = (index: IndexDescriptionInfo, at: Date): Document | undefined => {
   const seconds = Number(index.expireAfterSeconds ?? Number.NaN)
   const [field, ...others] = Object.keys(index.key)

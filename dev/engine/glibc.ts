@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { EngineError } from './engine-error.ts'
 
-/** Of the glibc that the engine's binary needs. */
+/** Version of glibc that the engine's binary needs. */
 const neededVersion = [2, 38] as const
 const stepTimeoutMs = 120_000
 const abandonedAfterMs = 10 * 60_000
 const packages = ['libc6', 'libstdc++6', 'libgcc-s1']
 
-/** Release with new enough libraries, by the `ID` in /etc/os-release. */
+/** Codename of the release with new enough libraries, by the `ID` in /etc/os-release. */
 const newerSuites: Record<string, string> = { debian: 'trixie', ubuntu: 'noble' }
 
 const machines: Partial<Record<string, Machine>> = {
@@ -20,18 +20,18 @@ const machines: Partial<Record<string, Machine>> = {
   arm64: { triple: 'aarch64-linux-gnu', loader: 'ld-linux-aarch64.so.1' },
 }
 
-/** Starts Node. Arguments for Node are appended. */
+/** A command that starts Node. Arguments for Node are appended. */
 export type NodeCommand = { file: string; args: string[] }
 
 export type GlibcDeps = {
   logger: Pick<Logger, 'info'>
   signal: AbortSignal
-  /** Keeps the fetched libraries. */
+  /** Folder that keeps the fetched libraries between runs. */
   cacheDir?: string
   /** Only tests set this and the following fields. */
   platform?: NodeJS.Platform
   arch?: string
-  /** Undefined if the C library is not glibc. */
+  /** Version of the C library. Undefined if it is not glibc. */
   glibc?: string | undefined
   run?: Run
 }
@@ -41,9 +41,9 @@ type Run = (file: string, args: string[], cwd?: string) => Promise<string>
 type Machine = { triple: string; loader: string }
 
 /**
- * Returns what starts Node so that the engine finds glibc 2.38: Node itself or, on older Debian and Ubuntu, the
- * loader and libraries of their next release. Apt downloads them once into a folder of the project and checks
- * their signatures. The system is not changed. Errors: `EngineError`.
+ * Returns the command that starts Node so that the engine finds glibc 2.38: Node itself or, on older Debian and
+ * Ubuntu, the loader and libraries of their next release. Apt downloads them once into a folder of the project and
+ * checks their signatures. The system is not changed. Errors: `EngineError`.
  */
 export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {
   const { platform = process.platform, arch = process.arch, logger } = deps
@@ -99,7 +99,7 @@ const borrow = async (libraries: string, arch: string, machine: Machine, run: Ru
   }
 }
 
-/** Needs no root. */
+/** Downloads packages and unpacks them without installing. Needs no root. */
 const fetchPackages = async (work: string, arch: string, run: Run) => {
   const config = join(work, 'apt.conf')
   await mkdir(join(work, 'state/lists/partial'), { recursive: true })
@@ -133,7 +133,7 @@ Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 `
 
-/** In the archive that this system uses. */
+/** Returns the apt source for the next release, in the archive that this system uses. */
 const newerSource = async (arch: string, run: Run) => {
   const release = Object.fromEntries(
     (await run('cat', ['/etc/os-release'])).split('\n').map((line) => line.replaceAll('"', '').split('=', 2)),

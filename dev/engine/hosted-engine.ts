@@ -7,17 +7,17 @@ import type { FromEngine, ToEngine } from './engine-process.ts'
 import type { NodeCommand } from './glibc.ts'
 
 const killAfterMs = 5_000
-/** Recovery after a crash takes seconds. */
+/** Maximum time of a start. Recovery after a crash takes seconds. */
 const startWithinMs = 60_000
-/** Characters of the engine's output for the log. */
+/** Number of characters of the engine's output that are kept for the log. */
 const keptOutput = 4_000
 
 export type HostedEngine = Awaited<ReturnType<typeof hostEngine>>
 
-/** Waits until the engine is ready. Errors: `EngineError`, the signal's reason. No process is then left. */
+/** Starts the engine, and waits until it is ready. If it fails or the signal aborts, no process is left. */
 export const hostEngine = async (deps: {
   place: EnginePlace
-  /** Starts Node so that the engine finds its C library. */
+  /** Command that starts Node so that the engine finds its C library. */
   command: NodeCommand
   logger: Pick<Logger, 'warn'>
   signal: AbortSignal
@@ -28,7 +28,7 @@ export const hostEngine = async (deps: {
   const entry = join(import.meta.dirname, 'engine-process.ts')
   const child = spawn(command.file, [...command.args, entry, place.databaseDir, place.socketPath, place.scratchDir], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // The environment contains secrets.
+    // No other variables, because the environment contains secrets.
     env: { TMPDIR: place.scratchDir },
   })
 
@@ -39,7 +39,7 @@ export const hostEngine = async (deps: {
     })
   const lastOutput = () => output.trim()
 
-  /** Exit code or signal: `code 1`, `signal SIGKILL`. */
+  /** Resolves when the process ends, with its exit code or signal: `code 1`, `signal SIGKILL`. */
   const ended = new Promise<string>((resolve) => {
     // Comes after the last output. The engine starts no process that could keep it open.
     child.on('close', (code, by) => resolve(by === null ? `code ${code}` : `signal ${by}`))
@@ -48,7 +48,7 @@ export const hostEngine = async (deps: {
     })
   })
 
-  /** Kills the engine if it has not closed after 5 seconds. */
+  /** Closes the engine. Kills it if it has not closed after 5 seconds. */
   const stop = async () => {
     if (child.connected) child.send({ type: 'stop' } satisfies ToEngine, () => {})
     const force = setTimeout(() => child.kill('SIGKILL'), killAfterMs)

@@ -7,7 +7,7 @@ import type { Nudge, PassedEnds } from '../../core/wakeups/wakeup-store.ts'
 
 export type SocketNudge = ReturnType<typeof createSocketNudge>
 
-/** The cores of a database with a unix socket run on this machine. Returns undefined for others. */
+/** Creates a nudge for a database with a unix socket, whose cores run on this machine. Undefined for others. */
 export function nudgeOfDatabase(uri: string, name: string) {
   const socketPath = URL.canParse(uri) ? decodeURIComponent(new URL(uri).host) : ''
   if (!socketPath.endsWith('.sock')) return undefined
@@ -15,19 +15,19 @@ export function nudgeOfDatabase(uri: string, name: string) {
   return createSocketNudge(join(dirname(socketPath), nudgeFolder, database))
 }
 
-/** Beside the socket of the engine. */
+/** Folder beside the socket of the engine. */
 const nudgeFolder = 'nudges'
 
-/** Each message begins with its length. */
+/** Bytes before each message, which contain its length. */
 const headerBytes = 4
-/** A process with more unread bytes does not read. */
+/** A process with more unread bytes gets no further messages, because it does not read. */
 const maxUnreadBytes = 1_000_000
 /** Maximum wait if no process can reach this one. */
 const unreachableMs = 10
 
 /**
- * Listens in the folder, which only its owner can use, and connects to the processes there. If it cannot
- * listen, as with a long path, each wait ends after a few milliseconds.
+ * Creates a nudge that listens on a socket in the folder, which only its owner can use, and connects to the
+ * processes there. If it cannot listen, as with a long path, each wait ends after a few milliseconds.
  */
 export function createSocketNudge(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -70,7 +70,7 @@ export function createSocketNudge(folder: string) {
     for (const other of readdirSync(folder)) {
       if (other === name || closed) continue
       const socket = connect(join(folder, other))
-      // Its process is dead.
+      // The socket of a dead process refuses connections.
       socket.on('error', ({ code }: NodeJS.ErrnoException) => {
         if (code === 'ECONNREFUSED') rmSync(join(folder, other), { force: true })
       })
@@ -87,7 +87,7 @@ export function createSocketNudge(folder: string) {
     for (const socket of sockets) if (socket.writableLength < maxUnreadBytes) socket.write(bytes)
   }
 
-  // Of two processes that start together, at least one finds the other.
+  // Each process listens before it connects, so of two that start together at least one finds the other.
   const server = createServer(add)
     .listen(path, () => {
       chmodSync(path, 0o600)

@@ -38,7 +38,7 @@ interface Shape {
   patternProperties?: Record<string, Shape>
 }
 
-/** Short notation: `{messageId, state: "sent" | "read"}`. */
+/** Returns a short notation of a schema: `{messageId, state: "sent" | "read"}`. */
 function shapeOf(shape: Shape, named = true): string {
   if (named && (shape as unknown) === MessageAnswer) return 'message'
   if (shape.enum) return shape.enum.map((value) => `"${value}"`).join(' | ')
@@ -101,7 +101,7 @@ export function integratingDocument(): string {
 
 const biome = join(import.meta.dirname, '../../node_modules/.bin/biome')
 
-/** Objects accept new fields, because later versions add them. With `named`, a schema of the widget is its name. */
+/** Returns a type. Objects accept the fields of later versions. With `named`, a schema of the widget is its name. */
 function typeOf(shape: Shape, named = true): string {
   const known = Object.entries(wireSchemas).find(([, schema]) => JSON.stringify(schema) === JSON.stringify(shape))
   if (named && known && shape.properties) return known[0]

@@ -85,7 +85,7 @@ async function say(page: Page, text: string) {
   await page.keyboard.press('Enter')
 }
 
-/** `lines` alternate, visitor first. */
+/** `lines` are of visitor and agent in turn, visitor first. */
 async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
   await inWidget(page, '.header[data-state="online"]').waitFor()
   for (const [index, line] of lines.entries()) {
@@ -94,7 +94,7 @@ async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
     if (index % 2 === 0) await say(page, line)
     else talk.agentSays(line, agent.displayName)
     const row = inWidget(page, '.row').filter({ hasText: line.slice(0, 20) })
-    // Replies follow their questions.
+    // Waits for each message, so that replies follow their questions.
     await row.and(inWidget(page, index % 2 === 0 ? '[data-state="queued"]' : '[data-author="agent"]')).waitFor()
   }
 }
@@ -165,7 +165,7 @@ async function takeWidget(
   await gateway.close()
 }
 
-/** Returns the id of the last one, which has a verified customer. */
+/** Returns the id of the last conversation, which has a verified customer. */
 async function createConversations() {
   let latest = ''
   for (const [index, lines] of [

@@ -10,7 +10,7 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const compiler = join(root, 'node_modules/.bin/tsc')
 
-/** Returns the path of the tarball, as the others. */
+/** Returns the path of the tarball, like the next functions. */
 export async function packWidget(folder: string): Promise<string> {
   await buildWidget(0)
   await run(compiler, ['-p', join(root, 'widget/tsconfig.build.json')])
@@ -23,7 +23,7 @@ export async function packWebhooks(folder: string): Promise<string> {
   return pack(join(root, 'webhooks'), folder)
 }
 
-/** With the generated services. */
+/** Packs the client with the generated services. */
 export async function packCoreClient(folder: string): Promise<string> {
   const staging = join(folder, 'core-client')
   await rm(staging, { recursive: true, force: true })

@@ -47,7 +47,7 @@ async function requireReleasable(version: string, current: string) {
   if (!unreleased.includes('- ')) throw new Error('CHANGELOG.md has no unreleased changes')
 }
 
-/** Where the version stands, and the text before it. */
+/** Files that name the version, and the text before it. */
 const imageTags = [
   ['deploy/kubernetes/overlays/example/kustomization.yaml', 'newTag: '],
   ['docs/operating.md', 'registry.example.com/service:'],
@@ -69,7 +69,7 @@ async function setVersion(version: string, current: string) {
   await edit('CHANGELOG.md', (text) => text.replace('## Unreleased\n', `## Unreleased\n\n## ${version} - ${today}\n`))
 }
 
-/** Later versions serve the widget to pages that pin it. */
+/** Keeps the built widget in the repository, because later versions serve it to pages that pin it. */
 async function keepWidget() {
   const { path }: { path: string } = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
   const hash = path.split('/').at(-2)!
@@ -86,8 +86,8 @@ interface LockedPackage {
 }
 
 /**
- * CycloneDX. `npm sbom` omits packages that are also peers of development packages, such as the database's
- * driver.
+ * Returns the deployed packages in the format CycloneDX. `npm sbom` omits packages that are also peers of
+ * development packages, such as the database's driver.
  */
 async function billOfMaterials(version: string) {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'))

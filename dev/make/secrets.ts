@@ -15,13 +15,13 @@ import { runCommand } from '../../platform/settings/start-faults.ts'
 type Files = Record<string, Record<string, string>>
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url')
-/** An alert warns two weeks before the end. */
+/** Lifetime of the tokens of gateways and workers. An alert warns two weeks before its end. */
 const partTokenSeconds = 365 * 86_400
-/** `core/token.ts` creates another token. */
+/** Lifetime of the operator's token. `core/token.ts` creates another one. */
 const operatorTokenSeconds = 90 * 86_400
 const mongodbHosts = 'mongodb-1,mongodb-2,mongodb-3'
 
-/** Such as `k20260131-9f3a:…`. */
+/** Returns a new key with an id of its own, such as `k20260131-9f3a:…`. */
 const newSecretKey = () =>
   `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}-${randomBytes(2).toString('hex')}:${random(32)}`
 
@@ -31,7 +31,7 @@ async function tokenFiles(secretKeys: string) {
   return {
     'gateway.env': { CORE_TOKEN: await ofPart('gateway', 'visitors:act') },
     'delivery.env': { DELIVERY_TOKEN: await ofPart('delivery', 'deliveries:work') },
-    // For the administration command and curl; no process list or shell history gets the token.
+    // The administration command and curl read the token here, so that no process list or shell history has it.
     'operator.env': {
       SERVICE_TOKEN: await issue({ subject: 'operator', scopes: [...operatorScopes], lifetime: operatorTokenSeconds }),
     },
@@ -44,7 +44,7 @@ async function createAll(folder: string) {
   const files: Files = {
     'core.env': { SECRET_KEYS: secretKeys, WORKSPACE_SESSION_SECRET: random(32) },
     ...(await tokenFiles(secretKeys)),
-    // Of the database in compose.yaml, and the address for the core.
+    // Credentials of the database in compose.yaml, and the address with which the core connects.
     'mongodb.env': {
       MONGODB_KEYFILE: randomBytes(256).toString('base64'),
       MONGO_INITDB_ROOT_USERNAME: 'root',
@@ -65,7 +65,7 @@ async function createAll(folder: string) {
   console.log(`Secrets written to ${folder}, readable by you only.`)
 }
 
-/** Keeps the other lines of the files. */
+/** Replaces the tokens in the files. Keeps their other lines. */
 async function renewTokens(folder: string) {
   const core = await readFile(join(folder, 'core.env'), 'utf8').catch(() => '')
   const secretKeys = /^SECRET_KEYS=(.+)$/m.exec(core)?.[1]

@@ -39,9 +39,9 @@ const specialRangesV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:800
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Contract, section 5: allows public addresses and `allowedCidrs`, but never the metadata service of a cloud.
- * IPv6 addresses that contain an IPv4 address (mapped, translated, tunnelled) do not count as public. Errors:
- * `CidrError`.
+ * Creates the check for destinations (contract, section 5). It allows public addresses and `allowedCidrs`, but never
+ * the metadata service of a cloud. IPv6 addresses that contain an IPv4 address (mapped, translated, tunnelled) do
+ * not count as public. An address with a zone is never allowed. Errors: `CidrError`.
  */
 export function createAddressCheck({ allowedCidrs }: { allowedCidrs: string[] }): AddressCheck {
   const allowed = allowedCidrs.map(parseCidr)
@@ -68,7 +68,7 @@ function isPublic(address: Address) {
   return isWithin(address, globalUnicastV6) && !specialRangesV6.some((range) => isWithin(address, range))
 }
 
-/** The last 32 bits, and the bits after a 6to4 prefix. */
+/** Returns IPv4 addresses that an IPv6 address may embed: its last 32 bits, and the bits after a 6to4 prefix. */
 function embeddedV4(address: Address) {
   if (isV4(address)) return []
   const bytes = address.toByteArray()

@@ -21,7 +21,7 @@ export function clientNetwork(address: string): string {
 
 /**
  * Returns the address of an entry of `X-Forwarded-For`, which may have a port: `192.0.2.7:4711`,
- * `[2001:db8::7]:4711`.
+ * `[2001:db8::7]:4711`. Returns `UNKNOWN_ADDRESS` if there is none.
  */
 export function forwardedAddress(entry: string): string {
   const [, bracketed, plain] = /^"?(?:\[([^\]]*)\]|([^:]*))(?::\d{1,5})?"?$/.exec(entry.trim()) ?? []

@@ -12,7 +12,7 @@ export interface ResolvedAddress {
   family: 4 | 6
 }
 
-/** Errors: `NameError`. */
+/** Returns every address of a name. Errors: `NameError`. */
 export type Lookup = (hostname: string, signal?: AbortSignal) => Promise<ResolvedAddress[]>
 
 export class NameError extends Error {
@@ -25,8 +25,8 @@ export class NameError extends Error {
 }
 
 /**
- * Asks the hosts file, then the DNS servers of the machine. Node runs only a few calls of `getaddrinfo` at
- * once, so hanging servers would block all other destinations. Search domains are not used.
+ * Looks names up in the hosts file, then at the DNS servers of the machine. Does not use `getaddrinfo`: Node runs
+ * only a few of its calls at once, so hanging servers would block other destinations. Does not use search domains.
  */
 export function createNameService({
   hostsFile = '/etc/hosts',
@@ -43,7 +43,7 @@ export function createNameService({
   function knownHosts() {
     if (hosts === undefined || now() - hosts.at > hostsFreshMs) {
       hosts = { at: now(), addresses: readFile(hostsFile, 'utf8').then(parseHosts, () => new Map()) }
-      // Reads the machine's DNS settings again.
+      // A new resolver reads the machine's DNS settings again.
       servers = newResolver()
     }
     return hosts.addresses
@@ -67,7 +67,7 @@ const loopback: ResolvedAddress[] = [
   { address: '::1', family: 6 },
 ]
 
-/** RFC 6761, section 6.3. */
+/** Returns true for `localhost` and names below it (RFC 6761, section 6.3). */
 function isLocalhost(name: string) {
   return name === 'localhost' || name.endsWith('.localhost')
 }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { AddressCheck } from './addresses.ts'
 import { createNameService, type Lookup, NameError, type ResolvedAddress } from './name-service.ts'
 
-/** The message does not contain the address. */
+/** An address of the destination is not allowed. The message does not contain the address. */
 export class DestinationBlockedError extends Error {
   override readonly name = 'DestinationBlockedError'
   constructor() {
@@ -12,7 +12,7 @@ export class DestinationBlockedError extends Error {
 
 export type Resolver = ReturnType<typeof createResolver>
 
-/** Does not cache. */
+/** Resolves destinations to allowed addresses. Does not cache. */
 export function createResolver(options: { isAllowed: AddressCheck; lookup?: Lookup }) {
   const { isAllowed, lookup = createNameService() } = options
   return {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const MAX_DOUBLINGS = 20
 
-/** The pause doubles with each failure up to `maxMs`, and is multiplied by a random factor from 0.5 to 1. */
+/** Returns a pause that doubles with each failure up to `maxMs`, times a random factor from 0.5 to 1. */
 export function backoffMs(
   failures: number,
   { minMs, maxMs, random = Math.random }: { minMs: number; maxMs: number; random?: () => number },

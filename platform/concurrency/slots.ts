@@ -14,7 +14,7 @@ export interface Slot {
 
 export class NoSlotError extends Error {
   override readonly name = 'NoSlotError'
-  /** Whether a group has too many waiting calls. */
+  /** Whether a group has too many waiting calls. False if too many wait in all, or the call waited too long. */
   readonly isGroupFull: boolean
 
   constructor(isGroupFull: boolean) {
@@ -35,7 +35,7 @@ export function createSlots(options: {
   max: number
   waitingMax: number
   waitMaxMs?: number
-  /** Runs after the time, unless the returned function is called first. */
+  /** Calls `run` after the time, unless the returned function is called first. */
   after?: (ms: number, run: () => void) => () => void
 }) {
   const { max, waitingMax, waitMaxMs = Number.POSITIVE_INFINITY, after = () => () => {} } = options
@@ -87,7 +87,7 @@ export function createSlots(options: {
   }
 
   const slots = {
-    /** Rejects like `enter`. */
+    /** Runs a call in a slot. Rejects like `enter`. */
     async run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]) {
       const slot = await slots.enter(groups)
       try {

@@ -14,7 +14,7 @@ interface Queue {
   current: Exchange | undefined
   waiting: Exchange[]
   isPaused: boolean
-  /** Sent after the queued answers, before the connection ends. */
+  /** Bytes to send after the queued answers, before the connection ends. */
   lastAnswer: string | undefined
 }
 
@@ -53,7 +53,7 @@ export function queueRequests(server: EventEmitter) {
       return
     }
     const { request, response } = queue.current
-    // Node's parser drops the bytes after an upgrade request.
+    // Node's parser drops the bytes after an upgrade request, so the connection cannot be kept alive.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => startNext(socket, queue))
     if (queue.isPaused && queue.waiting.length === 0) resume(socket, queue)
@@ -78,7 +78,7 @@ function pauseAgain(this: Socket) {
   this.pause()
 }
 
-/** Ends the connection after the queued answers and a final one, which also answers an unfinished request. */
+/** Sends a final answer after the queued ones, also to an unfinished request, and ends the connection. */
 export function answerLast(socket: Socket, answer: string) {
   const queue = queues.get(socket)
   if (queue?.current?.request.complete) {

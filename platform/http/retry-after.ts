@@ -1,12 +1,12 @@
 const seconds = /^\d+(?:\.\d+)?$/
-/** RFC 9110, section 5.6.7. The first format accepts any time zone offset, as dates of e-mails have. */
+/** Date formats of RFC 9110, section 5.6.7. The first one accepts any time zone offset, as dates of e-mails have. */
 const fixedDate = /^(?:[A-Za-z]{3}, )?\d{1,2} [A-Za-z]{3} \d{4} \d{2}:\d{2}(?::\d{2})? (?:GMT|UTC|Z|[+-]\d{4})$/
 const rfc850Date = /^[A-Za-z]{6,9}, \d{2}-[A-Za-z]{3}-\d{2} \d{2}:\d{2}:\d{2} GMT$/
 const asctimeDate = /^[A-Za-z]{3} [A-Za-z]{3} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * Parses `Retry-After` to milliseconds from now, at most 2^53 - 1; the longest of several. Undefined if none is
- * valid.
+ * Parses `Retry-After` to milliseconds from now, rounded up, at most 2^53 - 1. A past date is 0. Of several headers,
+ * returns the longest wait. Returns undefined if no header is valid.
  */
 export function parseRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
   const waits = [header ?? []]

@@ -4,18 +4,18 @@ import type { Writable } from 'node:stream'
 export type Connection = Writable & { readonly bytesWritten?: number }
 
 interface Progress {
-  /** Bytes that have left the process. */
+  /** Number of bytes that have left the process. */
   sent: number
-  /** Consecutive checks with unsent bytes and an unchanged `sent`. */
+  /** Number of consecutive checks with unsent bytes and an unchanged `sent`. */
   stalledChecks: number
 }
 
 interface UnreadLimits {
-  /** After this time without progress, as counted by checks, a connection is destroyed. */
+  /** A connection that takes no unsent bytes for this time, as counted by checks, is destroyed. */
   maxMs: number
-  /** Unsent bytes of one connection. Larger answers must be streamed. */
+  /** Maximum number of unsent bytes of one connection. Larger answers must be streamed. */
   maxBytes: number
-  /** Unsent bytes of all connections. */
+  /** Maximum number of unsent bytes of all connections of a listener. */
   totalMaxBytes: number
 }
 
@@ -65,7 +65,7 @@ export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
   }
 }
 
-/** Bounds the unread answers of a server until it closes. `events` bring a new connection or stream. */
+/** Bounds the unread answers of a server until it closes. `events` of the server bring a new connection or stream. */
 export function boundUnreadAnswers(
   server: EventEmitter,
   options: { limits?: UnreadLimits; events?: ('connection' | 'secureConnection' | 'stream')[] } = {},

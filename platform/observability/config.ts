@@ -12,8 +12,8 @@ const samplers = [
 export type TracingConfig = NonNullable<ReturnType<typeof readTracingConfig>>
 
 /**
- * Returns undefined without an endpoint: tracing is off. OpenTelemetry itself reads endpoint, headers, timeout
- * and resource attributes. Errors: `SettingError`.
+ * Reads the settings of tracing. Returns undefined without an endpoint, because tracing is off then. OpenTelemetry
+ * reads endpoint, headers, timeout and resource attributes itself. Errors: `SettingError`.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env) {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT
@@ -25,6 +25,6 @@ export function readTracingConfig(env: NodeJS.ProcessEnv = process.env) {
   if (!(ratio >= 0 && ratio <= 1)) throw new SettingError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
   const delayMs = Number(env.OTEL_BSP_SCHEDULE_DELAY || 5_000)
   if (!(delayMs > 0)) throw new SettingError('OTEL_BSP_SCHEDULE_DELAY must be a number of milliseconds')
-  // `delayMs`: maximum time that a finished span waits for its export.
+  // `delayMs` is the maximum time that a finished span waits for its export.
   return { sampler, ratio, delayMs }
 }

@@ -1,7 +1,7 @@
 import { write, writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 
-/** Size of the lines that wait for standard output. Further lines are dropped. */
+/** Maximum size of the lines that wait for standard output. Further lines are dropped. */
 const bufferMaxLength = 1024 * 1024
 const retryMs = 100
 
@@ -15,8 +15,8 @@ export interface LineLogger {
 export const droppedLineCount = (): number => droppedLines
 
 /**
- * JSON lines on standard output (docs/operating.md). Callers must not log secrets or message content; the
- * redaction is only a second protection.
+ * Creates a logger that writes JSON lines to standard output (docs/operating.md). Callers must not log secrets or
+ * message content; the redaction is only a second protection.
  */
 export function createLogger(part: string, level: string): Logger {
   const logger = pino(
@@ -91,7 +91,7 @@ function createOutput(onRecovered: (dropped: number) => void) {
       if (state !== 'writing') while (chunk.length > 0) chunk = chunk.subarray(writeSync(1, chunk))
       for (let rest = takeLines(); rest.length > 0; ) rest = rest.subarray(writeSync(1, rest))
     } catch {
-      // The process ends, or the caller must not wait.
+      // The lines are lost: the process ends, or the caller must not wait.
     }
   }
 

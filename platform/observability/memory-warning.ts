@@ -7,7 +7,7 @@ const warnEveryMs = 60_000
 /** The heap's limit contains three semi-spaces, of 64 MiB each by default. */
 const semiSpaceMiB = Number(/--max-semi-space-size=(\d+)/.exec(process.execArgv.join(' '))?.[1] ?? 64)
 
-/** At the limit, Node ends the process with status 134 and no line of ours. */
+/** Logs an error near the limit of the heap. At the limit, Node ends the process with status 134 and no log line. */
 export function warnNearMemoryLimit(logger: Logger) {
   let warnedAt = Number.NEGATIVE_INFINITY
   new PerformanceObserver(() => {

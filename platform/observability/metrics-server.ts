@@ -7,7 +7,7 @@ import { listenOn } from '../settings/start-faults.ts'
 
 /**
  * Serves the metrics and those of the process at `GET /metrics`. Returns undefined if the port is 0. Errors:
- * `SettingError`.
+ * `SettingError` if it cannot listen there.
  */
 export async function serveMetrics(
   { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },

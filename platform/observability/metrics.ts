@@ -13,7 +13,7 @@ export interface MetricDeclaration {
   labelNames: string[]
 }
 
-/** `texts` says what each metric counts. */
+/** Creates a registry for the metrics of one process. `texts` says what each metric counts. */
 export function createMetricSet<Name extends string>(texts: Record<Name, string>) {
   const registry = new Registry()
   const about = <L>(name: Name, labelNames: L[]) => ({ name, help: texts[name], labelNames, registers: [registry] })
@@ -51,8 +51,8 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
 }
 
 /**
- * Measures when the gauge is scraped, at most once in `everyMs`. The scrape gets the values of the measurement
- * before. If one fails, the values stay.
+ * Measures when the gauge is scraped, at most once in `everyMs`. A scrape does not wait for the measurement: it gets
+ * the values of the one before. If a measurement fails, the values stay.
  */
 export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: () => Promise<void>) {
   let last = Number.NEGATIVE_INFINITY
@@ -63,7 +63,7 @@ export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: 
   })
 }
 
-/** In the order in which they were declared. */
+/** Returns the metrics of a registry in the order in which they were declared. */
 export const declarationsOf = (registry: Registry): MetricDeclaration[] =>
   registry.getMetricsAsArray().map((metric) => {
     const { name, help, type, labelNames } = metric as unknown as MetricDeclaration

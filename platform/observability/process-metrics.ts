@@ -11,12 +11,12 @@ export const serviceVersion = (): string =>
 
 interface PartFacts {
   part: string
-  /** Infinite if the token does not expire. Times are in milliseconds since 1970. */
+  /** Expiry of the service token; infinite if it does not expire. Times are in milliseconds since 1970. */
   tokenExpiresAt?: number
   tls?: { expiresAt(): number; isStale(): boolean } | undefined
 }
 
-/** Warns when memory is nearly full. */
+/** Creates the metrics that every process has. With a logger, also warns when memory is nearly full. */
 export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger) {
   if (logger) warnNearMemoryLimit(logger)
   const { registry, counter, gauge } = createMetricSet(texts)

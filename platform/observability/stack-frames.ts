@@ -1,5 +1,5 @@
 /**
- * Returns the lines of a stack that name code. A message may quote input on several lines, so none of it is
+ * Returns the lines of a stack that name code. A message may quote input on several lines, so no line of it is
  * returned.
  */
 export function stackFrames({ message, stack = '' }: Error): string[] {

@@ -14,8 +14,8 @@ import {
 import type { TracingConfig } from './config.ts'
 
 /**
- * Exports spans to an OTLP endpoint, as JSON over HTTP. `name` is used without OTEL_SERVICE_NAME. Returns what
- * stops it.
+ * Exports spans to an OTLP endpoint, as JSON over HTTP. `name` is the service name if OTEL_SERVICE_NAME is not set.
+ * Returns a function that flushes and stops the export.
  */
 export function exportTraces(config: TracingConfig, name: string): () => Promise<void> {
   const resource = defaultResource()

@@ -21,8 +21,8 @@ const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
 let isTracing = false
 
 /**
- * Exports traces if the environment sets an OTLP endpoint; else no exporter is loaded. Returns what stops the
- * export.
+ * Exports traces if the environment sets an OTLP endpoint. Otherwise loads no exporter. Returns a function that
+ * flushes and stops the export.
  */
 export async function startTracing(serviceName: string): Promise<() => Promise<void>> {
   const config = readTracingConfig()
@@ -63,7 +63,7 @@ interface SpanOptions {
   links?: Context[]
 }
 
-/** The caller ends the span. Returns null if this process exports no traces. */
+/** Begins a span that the caller ends. Returns null if this process exports no traces. */
 export function beginSpan(name: string, { kind, attributes, parent = context.active() }: SpanOptions) {
   if (!isTracing) return null
   const span = tracer.startSpan(name, { kind, attributes }, parent)
@@ -71,8 +71,8 @@ export function beginSpan(name: string, { kind, attributes, parent = context.act
 }
 
 /**
- * Returns parent and links for the span of a batch whose items were created in `origins`. The first sampled one
- * is the parent.
+ * Returns parent and links for the span of a batch whose items were created in `origins`. The first sampled origin
+ * is the parent, and the other sampled ones are links.
  */
 export function batchOrigin(origins: Context[]): Required<Pick<SpanOptions, 'parent' | 'links'>> {
   if (!isTracing) return { parent: ROOT_CONTEXT, links: [] }
@@ -92,7 +92,7 @@ const linksTo = (origins: Context[]) =>
     return linked ? [{ context: linked }] : []
   })
 
-/** Empty without a valid header. */
+/** Returns the context of a `traceparent` header; an empty one if the header is missing or malformed. */
 export function contextOf(traceparent: string | null | undefined): Context {
   if (!isTracing) return ROOT_CONTEXT
   return propagation.extract(ROOT_CONTEXT, traceparent, headerGetter)

@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { SettingError } from './start-faults.ts'
 
-/** Returns undefined if there is no file. Errors: `SettingError`. */
+/** Returns the content of a file; undefined if there is none. Errors: `SettingError`. */
 function readDataFile(path: string) {
   try {
     return readFileSync(path, 'utf8')
@@ -13,8 +13,8 @@ function readDataFile(path: string) {
 }
 
 /**
- * Returns undefined if there is no file. Errors: `SettingError` with the remedy, but without the content, which
- * may have secrets.
+ * Returns the JSON object in a file; undefined if there is no file. Errors: `SettingError` with the remedy, but
+ * without the content, which may have secrets.
  */
 export function readJsonFile<T>(path: string, remedy: string): Partial<T> | undefined {
   const content = readDataFile(path)
@@ -26,7 +26,7 @@ export function readJsonFile<T>(path: string, remedy: string): Partial<T> | unde
   throw damaged(path, remedy)
 }
 
-/** As `readJsonFile`. */
+/** Returns the token in a file; undefined if there is no file. Errors: those of `readJsonFile`. */
 export function readTokenFile(path: string): string | undefined {
   const token = readDataFile(path)
   if (token === undefined || /^[\w-]+\.[\w-]+\.[\w-]+\s*$/.test(token)) return token

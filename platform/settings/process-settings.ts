@@ -12,22 +12,22 @@ export const processSettings = {
   METRICS_PORT: port(0, 'Port of `/metrics`, for Prometheus; 0 for none.'),
 }
 
-/** A core that starts at the same time may still create the token. */
+/** The service token is missing. A core that starts at the same time may still create it. */
 export class MissingTokenError extends SettingError {
   override readonly name = 'MissingTokenError'
 }
 
-/** In production no core creates tokens, so the process does not wait for one. */
+/** Returns the error for a missing token. In production no core creates one, so the process does not wait for it. */
 export const missingToken = (env: NodeJS.ProcessEnv, message: string): SettingError =>
   env.NODE_ENV === 'production'
     ? new SettingError(`${message}; \`npm run make -- secrets\` creates one`)
     : new MissingTokenError(message)
 
-/** A core that starts at the same time may first wait up to a minute for its database. */
+/** A core that creates the token may first wait up to a minute for its database. */
 const tokenTimeoutMs = 75_000
 const tokenPollMs = 100
 
-/** Waits for a missing token. Ends the process if a setting is invalid. */
+/** Reads settings. Waits for a missing token. Ends the process if a setting is invalid. */
 export async function readAtStart<T>(part: string, read: () => T): Promise<T> {
   for (let waited = 0; ; waited += tokenPollMs) {
     try {

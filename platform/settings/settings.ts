@@ -15,8 +15,8 @@ export function defineSettings<Properties extends TProperties>(
   return {
     properties,
     /**
-     * An empty variable counts as not set. `NAME_FILE` may name a file with the value of `NAME`. Errors:
-     * `SettingError`.
+     * Reads settings from an environment. An empty variable counts as not set. `NAME_FILE` may name a file with the
+     * value of `NAME`. Errors: `SettingError`.
      */
     read(env: NodeJS.ProcessEnv) {
       const data = Object.fromEntries(Object.keys(properties).flatMap((name) => givenValue(name, env)))
@@ -32,7 +32,7 @@ export function defineSettings<Properties extends TProperties>(
   }
 }
 
-/** Secrets of orchestrators are files. */
+/** Suffix of variables that name a file with a setting, because secrets of orchestrators are files. */
 export const fileSuffix = '_FILE'
 
 function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
@@ -52,7 +52,7 @@ function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
 export const integer = (fallback: number, minimum: number, maximum: number, description = '') =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
-/** 0 means any free port or no port. */
+/** A port to listen on. Depending on the setting, 0 means any free port or no port. */
 export const port = (fallback: number, description: string) => integer(fallback, 0, 65_535, description)
 
 export const text = (description = '', options: { pattern?: string; maxLength?: number } = {}) =>
@@ -61,7 +61,7 @@ export const text = (description = '', options: { pattern?: string; maxLength?: 
 export const filledText = (fallback: string, description = '', pattern = '') =>
   Type.String({ default: fallback, minLength: 1, pattern, description })
 
-/** Optional, because a process may read its token from the data folder. */
+/** A service token. Optional, because a process may read its token from the data folder. */
 export const token = (description: string) => Type.Optional(Type.String({ minLength: 16, description }))
 
 export const oneOf = <const Value extends string>(values: readonly Value[], fallback: Value, description: string) =>

@@ -3,10 +3,10 @@ export class SettingError extends Error {
   override readonly name: string = 'SettingError'
 }
 
-/** Starting again does not help. */
+/** Exit code for a wrong setting, with which another start does not help. */
 const wrongSettingExitCode = 2
 
-/** Prints one line per fault and no stack. */
+/** Ends the process with one line per fault and no stack: code 2 for a wrong setting, else 1. */
 export function failStart(part: string, error: unknown): never {
   for (const line of startFault(error).split('\n')) console.error(`${part}: ${line}`)
   process.exit(error instanceof SettingError ? wrongSettingExitCode : 1)
@@ -19,14 +19,14 @@ const fileRemedies: Record<string, string> = {
   ENOSPC: 'its disk is full',
 }
 
-/** Returns the message, with the remedy if it is about a file or folder. */
+/** Returns the message of an error; for a file or folder that cannot be used, its path and a remedy. */
 export function startFault(error: unknown): string {
   const { message, code = '', path } = error as NodeJS.ErrnoException
   const remedy = path !== undefined && fileRemedies[code]
   return remedy ? `${path} cannot be used (${code}): ${remedy}` : message
 }
 
-/** Runs a command of one process. A wrong flag is a wrong setting, with the first sentence of its message. */
+/** Runs a command of one process. A wrong flag counts as a wrong setting: it ends the process with code 2. */
 export async function runCommand(name: string, run: () => Promise<unknown>) {
   try {
     await run()
@@ -43,8 +43,8 @@ interface ListenSettings {
 }
 
 /**
- * Calls `listen` with the host; with `0.0.0.0` for `::` if the machine has no IPv6. Errors: `SettingError` that
- * names the setting.
+ * Calls `listen` with the host. If the machine has no IPv6, `::` becomes `0.0.0.0`. Errors: `SettingError` that
+ * names the setting, if the address or the port cannot be used.
  */
 export async function listenOn<T>(settings: ListenSettings, listen: (host: string) => Promise<T>): Promise<T> {
   const [, host] = settings.host

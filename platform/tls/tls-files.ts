@@ -6,9 +6,9 @@ import { fileFault, SettingError } from '../settings/start-faults.ts'
 
 /** Paths of PEM files. */
 interface TlsPaths {
-  /** Authorities that verify the certificate of the other side. */
+  /** Path of the authorities that verify the certificate of the other side. */
   ca?: string
-  /** Followed by the intermediate certificates. */
+  /** Path of this process's certificate, followed by the intermediate certificates. */
   cert?: string
   key?: string
 }
@@ -19,19 +19,19 @@ export type WatchedTlsFiles = ReturnType<typeof createTlsFiles>
 export type TlsFiles = Pick<WatchedTlsFiles, 'current'>
 
 const freshMs = 1000
-/** Certificate and key are not written at the same moment, so invalid files are reported later. */
+/** Invalid files are reported after this time, because certificate and key are not written at the same moment. */
 const reportAfterMs = 10_000
 
 interface TlsFilesOptions {
-  /** Settings that have the paths, for error messages. */
+  /** Names of the settings that have the paths, for error messages. */
   names?: Partial<Record<keyof TlsPaths, string>>
   logger?: LineLogger | undefined
   monotonic?: () => number
 }
 
 /**
- * Reloads PEM files when they change. Errors: `SettingError` at this call. Later, invalid files are logged, and
- * the old content stays.
+ * Reads PEM files and reloads them when they change. Throws a `SettingError` if they are invalid at this call. If
+ * changed files are invalid, keeps the old content and logs a warning.
  */
 export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}) {
   const { names = {}, logger, monotonic = () => performance.now() } = options
@@ -96,14 +96,14 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}) {
 
   return {
     /**
-     * Looks for changes at most once a second. Returns the same object until certificate and key match again,
-     * because a new certificate is often written before its key.
+     * Returns the content. Looks for changes at most once a second. Returns the same object until the files have
+     * changed and certificate and key match, because a new certificate is often written before its key.
      */
     current() {
       check()
       return material
     },
-    /** In milliseconds since 1970. Without a certificate: of the first authority. */
+    /** Expiry of the certificate, or without one of the first authority, in milliseconds since 1970. */
     expiresAt() {
       check()
       return new X509Certificate((material.cert ?? material.ca)!).validToDate.getTime()
