@@ -11,5 +11,5 @@ export function handleCommands<Command>(execute: (command: Command) => Promise<u
   process.send?.('ready')
 }
 
-/** Comparable between processes of one machine. */
+/** Returns a time that is comparable between processes of one machine. */
 export const clock = (): number => performance.timeOrigin + performance.now()

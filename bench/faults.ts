@@ -21,7 +21,7 @@ import { installPeers, peerVersion, requirePeer, startNchan } from './rivals/pro
 import { pageOrigin, startService } from './service.ts'
 import { quantile } from './table.ts'
 
-/** The visitor's connections pass through the faulty proxy. */
+/** A chat. The visitor's connections pass through the faulty proxy. */
 interface Chat {
   visitorSends(text: string): unknown
   agentSends(text: string): unknown
@@ -30,7 +30,7 @@ interface Chat {
 
 type Open = (through: Through, onVisitor: (text: string) => void, onAgent: (text: string) => void) => Promise<Chat>
 
-/** Returns the port of the proxy before a port. */
+/** Starts the proxy before a port. Returns the port of the proxy. */
 type Through = (port: number) => Promise<number>
 
 async function repeated<T>(call: () => T): Promise<Awaited<T>> {
@@ -43,7 +43,7 @@ async function repeated<T>(call: () => T): Promise<Awaited<T>> {
   }
 }
 
-/** For somebody who must lose no text and keep their order. */
+/** Sends texts one after another, each until it succeeds, so that none is lost and their order stays. */
 function inOrder(send: (text: string) => unknown) {
   let last: Promise<unknown> = Promise.resolve()
   return (text: string) => {
@@ -87,7 +87,7 @@ const service = chat(
       if (!stopped.signal.aborted) throw error
     })
     return {
-      // The client refuses a message while many wait.
+      // The client refuses a message while many wait. It is sent again later.
       visitorSends: inOrder((text) => client.sendMessage(text)),
       agentSends: inOrder(async (text) =>
         messaging.sendAgentMessage({ conversationId: await known, clientOperationId: text, body: text }),
@@ -283,7 +283,7 @@ function chat(name: string, about: string, open: Open): Contender {
           }
           done.abort()
           await disturbed
-          // For as long as a client may pause before it tries again.
+          // Waits until nothing has arrived for as long as a client may pause before it tries again.
           for (let [before, quiet] = [-1, 0]; quiet < 15; await delay(1_000)) {
             const arrived = visitor.seen.size + agent.seen.size
             quiet = arrived === 2 * messages ? 15 : arrived === before ? quiet + 1 : 0

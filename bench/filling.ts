@@ -8,7 +8,7 @@ const atOnce = 50
 const text = 'Do you ship to Graz? I would like to have it there by Friday.'
 const fast = { ordered: false, writeConcern: { w: 1 } } as const
 
-/** Those of visitors exist already. */
+/** A conversation to fill. Those of visitors exist already. */
 export interface Filled {
   conversationId: string
   sessionId: string
@@ -21,14 +21,14 @@ export interface Filling {
   conversations: Filled[]
   /** Whether the conversations and their sessions are written too. */
   areNew: boolean
-  /** Default: now. */
+  /** Returns when the conversation with this index was written. Default: now. */
   at?(index: number): Date
   body?(): string
 }
 
 /**
- * Inserts messages with their search entries, without a core. Those of conversations that are written together
- * are interleaved.
+ * Inserts messages with their search entries, without a core. The messages of conversations that are written
+ * together are interleaved.
  */
 export async function fill({ mongodbUri, database, workspaceId, siteKey }: Access, filling: Filling): Promise<void> {
   const { conversations, areNew, at = () => new Date(), body = () => text } = filling
@@ -65,7 +65,7 @@ export async function fill({ mongodbUri, database, workspaceId, siteKey }: Acces
     }))
     await collections.searchEntries.insertMany(entries, fast)
   }
-  // The follower of the logs would read all of them during a measurement.
+  // Otherwise the follower of the logs would read all of them during a measurement.
   const [last] = await collections.events.find().sort({ _id: -1 }).limit(1).toArray()
   for (const _id of ['search', 'feed'])
     await collections.followers.updateOne({ _id }, { $set: { after: last!._id } }, { upsert: true })

@@ -29,7 +29,7 @@ const sendColumns: Column[] = [
   ['lost', 'lost', ''],
 ]
 
-/** The cost contains the work that is done later. */
+/** The cost of a message contains the work that is done later. */
 export const send: Part = async (options) => {
   const measures = options.quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const command: LoadCommand = { do: 'requests', kind: 'send', connections: 64, ...measures }
@@ -39,7 +39,7 @@ export const send: Part = async (options) => {
     run: does({ ...command, connections }),
   }))
   const contenders = [inParts, inOne, ...otherCheckout(options.against), ...bareServers, ...rivals]
-  // V8 compiles the code.
+  // A warm-up, in which V8 compiles the code.
   const results = await compare({ contenders, steps, options, warmUp: does(command) })
   const services: Contender[] = [inParts, inOne]
   const ratios = ratioTable(results, 'The service relative to the others', sendColumns.slice(0, 4), (of, to) =>

@@ -29,11 +29,11 @@ import {
 } from './visitors.ts'
 
 export type LoadCommand =
-  /** On each connection one after the other, for a time or a number of `times`. */
+  /** Makes requests on each connection one after the other, for a time or a number of `times`. */
   | { do: 'requests'; kind: Kind; connections: number; warmUpMs?: number; measuredMs?: number; times?: number }
-  /** Until the visitor's stream has each message. Meanwhile visitors send others. */
+  /** Measures until the visitor's stream has each message of an agent. Meanwhile visitors send others. */
   | { do: 'talk'; count: number; pauseMs: number; besideEachSecond: number }
-  /** For the kind `largest page`. */
+  /** Sets the length of the first conversation, for the kind `largest page`. */
   | { do: 'setLargest'; length: number }
   | { do: 'visitors' }
 
@@ -85,7 +85,7 @@ const requests = {
 }
 export type Kind = keyof typeof requests
 
-/** The same outcome with a new key. */
+/** Acknowledges the request. Each call sends the same outcome with a new key. */
 const acknowledge = (on: HttpConnection, visitor: Visitor) =>
   postAs(on, visitor, 200, `/commands/navigation/${visitor.commandId}/acknowledgements`, { outcome: 'accepted' })
 
@@ -224,7 +224,7 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
   return { p50, p99, beside: (all - count) / seconds, done: all, sent: all }
 }
 
-// It also binds the session to the conversation, which costs more.
+// A first message costs more, because it also binds the session to the conversation.
 await inLanes(port, visitors, (on, visitor) => sendMessage(on, visitor))
 
 handleCommands(async (command: LoadCommand) => {

@@ -7,27 +7,27 @@ import type { Cell, Table } from './table.ts'
 
 export interface PartOptions {
   rounds: number
-  /** Shorter durations and smaller sizes. */
+  /** Whether steps have shorter durations and smaller sizes. */
   quick: boolean
-  /** Longer durations and larger sizes. */
+  /** Whether steps have longer durations and larger sizes. */
   full: boolean
-  /** Steps and contenders. If empty, all run. */
+  /** Names of steps and contenders to run. If empty, all run. */
   only: string[]
   /** Another checkout to measure beside this one. */
   against?: string | undefined
-  /** For CPU profiles. */
+  /** Folder for CPU profiles. */
   profile?: string | undefined
   log: (line: string) => void
 }
 
 export type Part = (options: PartOptions) => Promise<Table[]>
 
-/** Of one measurement, by name. Times are in milliseconds if the name says nothing else. */
+/** Figures of one measurement, by name. Times are in milliseconds if the name says nothing else. */
 export type Figures = Record<string, number>
 
 export interface Contender<R extends Running = Running> {
   name: string
-  /** Environment and settings, below the tables. */
+  /** Environment and settings, printed below the tables. */
   about: string
   /** Throws if the system cannot run on this machine. */
   start(options: StartOptions): Promise<R>
@@ -41,12 +41,12 @@ export interface StartOptions {
 }
 
 export interface Running {
-  /** By role, without the load process. Their processor time is measured. */
+  /** Processes whose processor time is measured, by role. The load process is not among them. */
   processes: Record<string, StartedProcess[]>
   work<Answer = Figures>(command: object): Promise<Answer>
-  /** When the work that nobody waited for is done. Missing if there is none. */
+  /** Resolves when the work that nobody waited for is done. Missing if there is none. */
   settled?(): Promise<void>
-  /** Messages in the store. Missing for a system that keeps none. */
+  /** Number of messages in the store. Missing for a system that keeps none. */
   stored?(): Promise<number>
   stop(): Promise<void>
 }
@@ -58,12 +58,12 @@ export interface Step<R extends Running = Running> {
   name: string
   title: string
   columns: Column[]
-  /** Default: the contender’s name, followed by the variant. */
+  /** Returns the name of a row. Default: the contender’s name, followed by the variant. */
   row?(contender: string, variant: string): string
   start?: StartOptions
-  /** Default: each contender can take part. */
+  /** Whether the contender can take part. Default: each can. */
   isFor?(contender: Contender): boolean
-  /** By variant, if there are several. */
+  /** Returns figures, or figures by variant. */
   run(running: R): Promise<Figures | Map<string, Figures>>
 }
 
@@ -84,7 +84,7 @@ interface Comparison<R extends Running> {
   contenders: Contender<R>[]
   steps: Step<R>[]
   options: PartOptions
-  /** The figures are discarded. */
+  /** Done once with each started contender. Its figures are discarded. */
   warmUp?(running: R): Promise<unknown>
   /**
    * `once`: all contenders run beside each other in all rounds. `round`: each starts anew in each round.
@@ -93,14 +93,14 @@ interface Comparison<R extends Running> {
   starts?: 'once' | 'round' | 'step'
 }
 
-/** All, if `only` names none of them. */
+/** Returns the items that `only` names; all, if it names none of them. */
 function chosenOf<Item extends { name: string }>(items: Item[], only: string[], isWhole: boolean): Item[] {
   const isNamed = (name: string) => only.some((each) => (isWhole ? name === each : name.startsWith(each)))
   const chosen = items.filter(({ name }) => isNamed(name.toLowerCase()))
   return chosen.length > 0 ? chosen : items
 }
 
-/** Each round starts with another contender. One that fails is left out from then on, and reported. */
+/** Measures in rounds. Each starts with another contender. One that fails is left out from then on, and reported. */
 export async function compare<R extends Running>(comparison: Comparison<R>): Promise<Results> {
   const { options, warmUp, starts = 'once' } = comparison
   const { rounds, profile, log } = options
@@ -169,7 +169,7 @@ export async function compare<R extends Running>(comparison: Comparison<R>): Pro
   return results
 }
 
-/** With descendants. */
+/** Returns the usage of each role's processes and their descendants. */
 export async function usageByRole({ processes }: Pick<Running, 'processes'>): Promise<Map<string, Usage>> {
   const roles = Object.entries(processes)
   const usages = await Promise.all(roles.map(([, all]) => usageOf(all.map(({ pid }) => pid))))
@@ -177,9 +177,9 @@ export async function usageByRole({ processes }: Pick<Running, 'processes'>): Pr
 }
 
 /**
- * Adds the processor time of work and what it defers: `cpuMicros` of each of `done`, the same by role
- * (`coreMicros`), and `cpuSeconds`; `residentMb` at the end, `settledMs` until deferred work was done, and how
- * many of `sent` are `lost`.
+ * Runs work and what it defers, and adds the processor time of both: `cpuMicros` of each of `done`, the same by role
+ * (`coreMicros`), and `cpuSeconds`. Also adds `residentMb` at the end, `settledMs` until deferred work was done, and
+ * how many of `sent` are `lost`.
  */
 export async function measured<F extends Figures>(running: Running, work: () => Promise<F>): Promise<F & Figures> {
   const storedBefore = await running.stored?.()
@@ -210,7 +210,7 @@ const cellOf = ([, figure, unit, digits = 0]: Column, figures: Figures[]): Cell 
 const nameOf = ({ step, contender, variant }: Row) =>
   step.row?.(contender.name, variant) ?? [contender.name, variant].filter(Boolean).join(', ')
 
-/** One for each title. The notes stand below the last. */
+/** Returns one table for each title. The notes stand below the last one. */
 export function tablesOf({ steps, rows, notes }: Results): Table[] {
   const tables = [...Map.groupBy(steps, ({ title }) => title)].map(([title, [first]]) => ({
     title,
@@ -271,7 +271,7 @@ export interface Usage {
   residentMb: number
 }
 
-/** With running descendants. */
+/** Returns the usage of processes and their running descendants. */
 export async function usageOf(pids: number[]): Promise<Usage> {
   const usages = await Promise.all(
     pids.map(async (pid) => [await usageOfOne(pid), await usageOf(await childrenOf(pid).catch(() => []))]),
@@ -287,7 +287,7 @@ async function usageOfOne(pid: number): Promise<Usage> {
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number)
-  // Also of children that have ended. Memory in pages.
+  // Processor time also of children that have ended, and memory in pages.
   const ticks = fields.slice(11, 15).reduce((sum, each) => sum + each, 0)
   const pages = fields[21] ?? 0
   return { cpuSeconds: ticks / ticksPerSecond, residentMb: (pages * pageBytes) / 1e6 }

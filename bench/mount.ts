@@ -10,8 +10,8 @@ const maxMs = 30
 const longHistory = 1_000
 
 /**
- * The longest main-thread task of one more message among 1,000, in thread time, with the processor slowed to a
- * quarter.
+ * Measures the longest main-thread task of one more message among 1,000, in thread time, with the processor slowed
+ * to a quarter.
  */
 export const part: Part = async ({ rounds, log }) => {
   const browser = await launchChromium()

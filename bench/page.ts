@@ -11,7 +11,7 @@ import { readTrace } from './trace-times.ts'
 
 const slowdown = 4
 const maxScriptMs = 10
-/** Recorded after a step. */
+/** Time that is recorded after a step. */
 const settleMs = 3_000
 
 const observe = `
@@ -27,8 +27,8 @@ const observe = `
 const middle = (steps: Figures[], figure: string) => median(steps.map((step) => step[figure]!))
 
 /**
- * What the widget costs a page without other scripts, on a processor of a quarter of the speed. Times of script
- * and main thread are thread time at full speed, multiplied by four: Chromium's slowdown would also multiply
+ * Measures what the widget costs a page without other scripts, on a processor of a quarter of the speed. Times of
+ * script and main thread are thread time at full speed, multiplied by four: Chromium's slowdown would also multiply
  * the effect of other load. Only the interaction is measured with it.
  */
 export const part: Part = async ({ rounds, quick, log }) => {

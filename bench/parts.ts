@@ -2,7 +2,7 @@ import type { Part } from './measure.ts'
 
 const loadPart = async (name: 'send' | 'requests' | 'latency') => ({ part: (await import('./load-parts.ts'))[name] })
 
-/** The question that the tables of a part answer, and its module. */
+/** Parts by name, with the question that their tables answer. */
 export const parts: Record<string, [about: string, load: () => Promise<{ part: Part }>]> = {
   send: ['messages of visitors at 1, 64 and 128 at once, beside bare servers and others', () => loadPart('send')],
   requests: ['processor time of each kind of request, as parts and in one process', () => loadPart('requests')],

@@ -7,10 +7,10 @@ import { quantile } from './table.ts'
 const wordsPerMessage = 12
 const vocabulary = 50_000
 const queriesPerRound = 100
-/** The rank is that in the order of frequency. */
+/** Returns the word with this rank in the order of frequency. */
 const wordAt = (rank: number) => `${'bdfgklmnprstvz'[rank % 14]}${'aeiou'[rank % 5]}${rank.toString(36)}`
 const someOf = (first: number, count: number) => wordAt(first + Math.floor(Math.random() * count))
-/** With the frequencies of a natural language (Zipf’s law). */
+/** Returns a random word, with the frequencies of a natural language (Zipf’s law). */
 const someWord = () => wordAt(Math.min(vocabulary, Math.floor(Math.exp(Math.random() * Math.log(vocabulary)))))
 
 const queries: [name: string, query: () => string][] = [

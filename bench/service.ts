@@ -30,7 +30,7 @@ export interface Access {
 
 export interface Service {
   access: Access
-  /** The access, for other processes. */
+  /** File with the access, for other processes. */
   accessFile: string
   metricsUrls: string[]
   processes: Record<string, StartedProcess[]>
@@ -44,9 +44,9 @@ export interface ServiceOptions extends StartOptions {
   cores?: number
   gateways?: number
   worker?: boolean
-  /** By role. */
+  /** Node arguments of the processes, by role. */
   nodeArgs?: Record<string, string[]>
-  /** The checkout to start. Default: this one. */
+  /** Folder of the checkout to start. Default: this one. */
   root?: string | undefined
   dataDir?: string
 }
@@ -58,7 +58,7 @@ const dataFolders = {
   serve: 'serve/main.ts',
 }
 
-/** With very high rate limits. */
+/** Starts the service with very high rate limits. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { layout = 'parts', cores = 1, gateways = 1, worker = false, root: other = root } = options
   const dataDir = options.dataDir ?? (await scratchFolder('service'))
@@ -142,7 +142,7 @@ async function siteOf(dataDir: string, layout: 'parts' | 'serve', coreUrl: strin
   return { serviceToken, workspaceId, siteKey: installation!.publicSiteKey }
 }
 
-/** Of the npm script that starts such a process. */
+/** Returns the Node flags of the npm script that starts such a process. */
 async function scriptFlags(folder: string, script: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
   const flags = String(scripts[script] ?? '').match(/--import \S+|--(?!import|env-file)\S+/g) ?? []
@@ -169,16 +169,16 @@ export async function followDeferred({ mongodbUri, database, workspaceId }: Acce
   const deliveries = db.collection('deliveries')
   return {
     written,
-    /** When so many more than `before` are written. */
+    /** Resolves when the entries of so many messages more than `before` are written. */
     messages: (before: number[], count: number) =>
       until('the entries of the messages', async () =>
         (await written()).every((now, index) => now >= before[index]! + count),
       ),
-    /** The feed has their ends, too. */
+    /** Whether all deliveries have ended, and the feed has their ends. */
     areDelivered: async () =>
       (await deliveries.findOne({ workspaceId, status: { $in: ['pending', 'sending'] } })) === null &&
       (await deliveries.findOne({ unannounced: true })) === null,
-    /** When nothing was written for two seconds. */
+    /** Resolves when nothing was written for two seconds. */
     async rest() {
       for (let before: number[] = []; ; ) {
         const now = await written()
@@ -191,7 +191,7 @@ export async function followDeferred({ mongodbUri, database, workspaceId }: Acce
   }
 }
 
-/** Its work is that of `load.ts`. */
+/** A running service with its load. Its work is that of `load.ts`. */
 export interface LoadedService extends Running {
   service: Service
 }

@@ -1,9 +1,9 @@
-/** The value in each round. */
+/** One figure, with its value in each round. */
 export interface Cell {
   values: number[]
   unit: string
   digits?: number
-  /** Shown without values. */
+  /** Text that is shown if there are no values. */
   missing?: string
 }
 
@@ -18,7 +18,7 @@ export function median(values: number[]): number {
   return quantile(values, 0.5)
 }
 
-/** Linear interpolation. NaN without values. */
+/** Returns a quantile by linear interpolation; NaN without values. */
 export function quantile(values: number[], fraction: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   const place = (sorted.length - 1) * fraction
@@ -27,7 +27,7 @@ export function quantile(values: number[], fraction: number): number {
   return below + (above - below) * (place - Math.floor(place))
 }
 
-/** The median, with minimum and maximum of several rounds. */
+/** Returns the median, with minimum and maximum of several rounds. */
 export function cellText({ values, unit, digits = 0, missing }: Cell): string {
   if (values.length === 0) return missing ?? 'not measured'
   const number = (value: number) =>

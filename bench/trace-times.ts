@@ -2,10 +2,10 @@ interface TraceEvent {
   name: string
   pid: number
   tid: number
-  /** In microseconds. */
+  /** Start of the event in microseconds. */
   ts: number
   dur?: number
-  /** Thread time. */
+  /** Thread time in microseconds. */
   tdur?: number
   args: { name?: string }
 }

@@ -13,7 +13,7 @@ export const pageHeaders = { Origin: 'http://localhost:8081', 'X-Service-Widget-
 const json = { 'Content-Type': 'application/json' }
 const text = 'Do you ship to Graz? I would like to have it there by Friday.'
 
-/** Each lane has a connection of its own. */
+/** Works on all items in lanes, each with a connection of its own. */
 export async function inLanes<Item>(
   port: number,
   items: Item[],
@@ -35,7 +35,7 @@ export async function expectStatus(status: number, sent: Promise<HttpAnswer>): P
   return answer
 }
 
-/** Throws if the status is another. */
+/** Posts as a visitor, or without a session. Throws if the status is another. */
 export function postAs(
   on: HttpConnection,
   visitor: BenchVisitor | undefined,
@@ -73,7 +73,7 @@ export interface HttpAnswer {
   body: string
 }
 
-/** For one request at a time. Uses little processor time. */
+/** A connection for one request at a time, which uses little processor time. */
 export type HttpConnection = Awaited<ReturnType<typeof openConnection>>
 
 const endOfHead = Buffer.from('\r\n\r\n')

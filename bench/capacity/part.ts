@@ -9,7 +9,7 @@ import type { Table } from '../table.ts'
 import { type BenchVisitor, createVisitors, inLanes, pageHeaders, sendMessage, widgetPath } from '../visitors.ts'
 import { type PartCosts, sizesTable } from './sizes.ts'
 
-/** Memory use is then stable. */
+/** Wait before each measurement, so that memory use is stable. */
 const settleMs = 5_000
 const atOnce = 64
 const body = 'Do you have these in a smaller size, and could you send them to Graz before the weekend? '.padEnd(
@@ -26,7 +26,7 @@ export const part: Part = async ({ quick, log }) => {
   const sizes = quick ? { streams: 500, messages: 1_000 } : { streams: 3_000, messages: 10_000 }
   const dataDir = await scratchFolder('capacity')
   let service = await startService({ dataDir })
-  /** Returns the bytes on disk. Only a stopped engine has written all files. */
+  /** Starts all again, and returns the bytes on disk. Only a stopped engine has written all files. */
   const restart = async () => {
     await service.stop()
     const bytes = await bytesOf(dataDir)
@@ -98,6 +98,6 @@ async function openStream({ access }: Service, { accessGrant }: BenchVisitor) {
   return request
 }
 
-/** Without the journal, whose size changes all the time. */
+/** Returns the size of a folder without the journal, whose size changes all the time. */
 const bytesOf = async (folder: string): Promise<number> =>
   Number.parseInt((await promisify(execFile)('du', ['-sb', '--exclude=*journal*', folder])).stdout, 10)

@@ -16,12 +16,12 @@ export interface Costs {
 
 /** A usual day of people who chat. */
 const usage = { busiestHour: 0.15, minutesOpen: 10, messagesEach: 8 }
-/** The rest is for peaks. */
+/** What a part may use in the busiest hour. The rest is for peaks. */
 const share = { memoryMb: 1_024 * 0.7, processor: 0.5 }
 
 /**
- * What a day with `visitors` needs in its busiest hour. Each part has 1 processor and 1 GiB; one gateway and
- * one core may be missing.
+ * Returns what a day with `visitors` needs in its busiest hour. Each part has 1 processor and 1 GiB. The load still
+ * fits when one gateway and one core are missing.
  */
 export function sizeFor(visitors: number, costs: Costs) {
   const inBusiestHour = visitors * usage.busiestHour

@@ -5,7 +5,7 @@ import { installPeers, peerVersion, startPostgres, startRedis } from '../rivals/
 import { type Service, startService } from '../service.ts'
 import { concurrency } from './pacing.ts'
 
-/** Its work is that of a producer (`pacing.ts`). */
+/** A running system that delivers. Its work is that of a producer (`pacing.ts`). */
 export interface Delivering extends Running {
   receiver: CommandProcess
   /** Undefined if the worker runs with all else in one process. */

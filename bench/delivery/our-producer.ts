@@ -16,7 +16,7 @@ const leads = createClient(LeadService, transport)
 const deferred = await followDeferred(access)
 const fields = { email: 'visitor@example.com', message: 'x'.repeat(payloadBytes - 300) }
 const lead = () => leads.captureLead({ workspaceId, source: 'bench', fields })
-/** Captured before the subscriptions exist, so not sent automatically. */
+/** This lead is captured before the subscriptions exist, so that it is not sent automatically. */
 const { leadId } = await lead()
 const subscriptions = await Promise.all(
   Array.from({ length: destinations }, (_, index) =>

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { clock, handleCommands } from '../commands.ts'
 
 export const destinations = 50
-/** Equal for all contenders. */
+/** Concurrent requests to the destinations, equal for all contenders. */
 export const concurrency = 50
-/** Of a lead, and of the request body. */
+/** Size of a lead, which is also that of the request body. */
 export const payloadBytes = 2_048
 
 export async function runConcurrently(count: number, inFlight: number, call: (index: number) => Promise<unknown>) {
@@ -15,7 +15,7 @@ export async function runConcurrently(count: number, inFlight: number, call: (in
   await Promise.all(Array.from({ length: inFlight }, lane))
 }
 
-/** Does not wait for earlier calls. Returns the start time of each. */
+/** Starts calls at a fixed rate, without waiting for earlier ones. Returns the start time of each. */
 async function runAtRate(rate: number, seconds: number, call: (index: number) => Promise<string>) {
   const begin = clock() + 50
   const calls: Promise<[id: string, at: number]>[] = []

@@ -26,8 +26,8 @@ interface Queued extends Delivering {
 }
 
 /**
- * Many destinations, many finished deliveries, and a subscription with many waiting ones that is disabled and
- * enabled.
+ * Measures many destinations, many finished deliveries, and a subscription with many waiting deliveries that is
+ * disabled and enabled.
  */
 export const part: Part = async (options) => {
   const { quick, full } = options
@@ -136,7 +136,7 @@ export async function openBacklog({ mongodbUri, database }: Access) {
   }
 
   return {
-    /** Returns the ids of all enabled subscriptions. */
+    /** Adds copies of a subscription. Returns the ids of all enabled ones. */
     async addDestinations(count: number) {
       await inSteps(count, (from, to) =>
         subscriptions.insertMany(
@@ -150,7 +150,7 @@ export async function openBacklog({ mongodbUri, database }: Access) {
       return all.map(({ _id }) => _id)
     },
 
-    /** `changed` replaces fields of each delivery. */
+    /** Writes deliveries to the destinations. `changed` replaces fields of each. */
     write: (count: number, destinations: string[], changed: Document) =>
       inSteps(count, (from, to) => {
         const now = new Date()

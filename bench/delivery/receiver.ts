@@ -10,13 +10,13 @@ export type ReceiverCommand =
   /** Keeps requests open and sends no response, until `go`. */
   | { do: 'hold' | 'go' }
   | { do: 'held' }
-  /** Resolves when so many deliveries have arrived, or after `withinMs`. */
+  /** Resolves when requests of `count` deliveries have arrived, or after `withinMs`. */
   | { do: 'wait'; count: number; withinMs: number }
   | { do: 'times' }
 
 export interface Received {
   answered: number
-  /** Requests whose delivery had already arrived. */
+  /** Number of requests whose delivery had already arrived. */
   doubles: number
   lastAt: number
 }

@@ -13,14 +13,14 @@ const redeliveredWithinMs = 150_000
 const ask = <Answer>({ receiver }: Delivering, command: ReceiverCommand) => receiver.call<Answer>(command)
 const produce = <Answer = void>({ work }: Delivering, command: ProducerCommand) => work<Answer>(command)
 
-/** Resolves when the worker, which hangs, gets no more deliveries. */
+/** Stops the worker like a process that hangs. Resolves when it gets no more deliveries. */
 export async function stopWorker({ worker, goneAfterMs }: Delivering): Promise<void> {
   if (worker() === undefined) throw new Error('its worker cannot be stopped alone')
   worker()!.kill('SIGSTOP')
   await delay(goneAfterMs)
 }
 
-/** From the first request. The worker is stopped while the queue is filled. */
+/** Measures a backlog from its first request. The worker is stopped while the queue is filled. */
 export async function drain(
   delivering: Delivering,
   count: number,
@@ -46,7 +46,7 @@ export async function drain(
 export const drainOne = (delivering: Delivering, count: number) =>
   drain(delivering, count, () => produce(delivering, { do: 'fillOne', count }))
 
-/** From the call to the receiver, at 100 deliveries a second. */
+/** Measures the time from the call to the receiver, at 100 deliveries a second. */
 export async function steady(delivering: Delivering, seconds: number): Promise<Figures> {
   await ask(delivering, { do: 'reset', delayMs: receiverDelayMs })
   const figures = await measured(delivering, async () => {
@@ -60,7 +60,7 @@ export async function steady(delivering: Delivering, seconds: number): Promise<F
   return { ...figures, cpuPercent: (figures.cpuSeconds! / seconds) * 100 }
 }
 
-/** With all requests in flight. */
+/** Kills a worker with all requests in flight, and starts another one. */
 export async function crash(delivering: Delivering): Promise<Figures> {
   const count = 4 * concurrency
   const worker = delivering.worker()

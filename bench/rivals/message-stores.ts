@@ -3,7 +3,7 @@ import { MongoClient } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { requirePeer } from './programs.ts'
 
-/** With more streams, the server of Durable Streams answers 404 now and then. */
+/** Number of streams. With more, the server of Durable Streams answers 404 now and then. */
 export const streamCount = 64
 
 export interface BareMessage {
@@ -13,12 +13,12 @@ export interface BareMessage {
 }
 
 export interface MessageStore {
-  /** Returns the id. */
+  /** Stores a message. Returns its id. */
   put(message: BareMessage): Promise<string>
   count(): Promise<number>
 }
 
-/** One journaled insert for each message. */
+/** MongoDB with one journaled insert for each message. */
 async function openMongo(uri: string): Promise<MessageStore> {
   const messages = await collectionOf(uri)
   return {
@@ -27,7 +27,7 @@ async function openMongo(uri: string): Promise<MessageStore> {
   }
 }
 
-/** One insert for all messages that came during the one before. */
+/** MongoDB with one insert for all messages that came during the one before. */
 async function openGroupedMongo(uri: string): Promise<MessageStore> {
   const messages = await collectionOf(uri)
   const { add } = createBatcher(async (group: BareMessage[]) => {
@@ -43,7 +43,7 @@ async function collectionOf(uri: string) {
   return client.db('bare').collection('messages', { writeConcern: { w: 1, journal: true } })
 }
 
-/** One statement inserts and notifies. A second connection listens. */
+/** PostgreSQL: one statement inserts and notifies. A second connection listens. */
 async function openPostgres(connectionString: string): Promise<MessageStore> {
   const { Client, Pool } = requirePeer('pg')
   const pool = new Pool({ connectionString, max: 20 })
@@ -66,7 +66,7 @@ async function openPostgres(connectionString: string): Promise<MessageStore> {
   }
 }
 
-/** One entry of a stream for each message. A second connection reads it. */
+/** Redis: one entry of a stream for each message. A second connection reads the stream. */
 async function openRedis(port: string): Promise<MessageStore> {
   const redis = new Redis({ port: Number(port) })
   const reader = new Redis({ port: Number(port) })

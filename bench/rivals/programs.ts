@@ -24,7 +24,7 @@ type Package = keyof typeof versions
 const folder = join(import.meta.dirname, '../../.cache/bench')
 const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`
 
-/** With npm, in `.cache/bench`. They use the project's own copy of ioredis. */
+/** Installs the packages with npm in `.cache/bench`. They use the project's own copy of ioredis. */
 export async function installPeers(): Promise<void> {
   if ((await readFile(join(folder, 'installed'), 'utf8').catch(() => '')) === wanted) return
   await mkdir(folder, { recursive: true })
@@ -41,7 +41,7 @@ export const requirePeer = (name: Package): any => createRequire(join(folder, 'p
 
 export const peerVersion = (name: Package): string => `${name} ${versions[name]}`
 
-/** With default settings, so each commit is synced. */
+/** Starts PostgreSQL with its default settings, so each commit is synced. */
 export async function startPostgres(): Promise<{ running: StartedProcess; uri: string }> {
   const packages = '/usr/lib/postgresql'
   const [version] = (await readdir(packages).catch(() => [])).toSorted().reverse()
@@ -79,7 +79,7 @@ export async function startRedis(fsync: 'everysec' | 'always'): Promise<{ runnin
 
 const module = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
-/** Throws if nginx with nchan is not installed. */
+/** Starts nginx with nchan. Throws if it is not installed. */
 export async function startNchan(connections: number): Promise<{ server: StartedProcess; port: number }> {
   await access(module).catch(() => {
     throw new Error('the Debian packages nginx and libnginx-mod-nchan are not installed')

@@ -11,7 +11,7 @@ export interface OpenServer {
   count?(): Promise<number>
 }
 
-/** `load.ts` posts as this kind of server takes it. */
+/** A server with the load of `load.ts`, which posts as this kind of server takes it. */
 const server = (
   name: string,
   about: string,
@@ -35,14 +35,14 @@ const server = (
   },
 })
 
-/** On a store that runs already. */
+/** Starts a server of ours on a store that runs already. */
 async function ownServer(entry: string, args: string[], nodeArgs: string[] = []) {
   const running: CommandProcess = await startCommandProcess({ entry: `bench/rivals/${entry}`, args, nodeArgs })
   const port = await running.call<number>({ do: 'port' })
   return { port, server: running, count: () => running.call<number>({ do: 'count' }) }
 }
 
-/** On an engine of its own, or without a store. */
+/** Starts the bare server on an engine of its own, or without a store. */
 export async function startBare(
   store: 'none' | 'mongodb' | 'grouped mongodb',
   nodeArgs: string[] = [],

@@ -12,22 +12,22 @@ import { type OpenServer, startBare } from '../rivals/servers.ts'
 import { profiling, type ServiceOptions, startService } from '../service.ts'
 import { createVisitors, pageHeaders, widgetPath } from '../visitors.ts'
 
-/** Its work are the commands of visitors and publisher. Visitors connect to `server`. */
+/** A running stream server. Its work are the commands of visitors and publisher. Visitors connect to `server`. */
 export interface Streaming extends Running {
   servers: StartedProcess[]
   behind: StartedProcess[]
-  /** After a forced garbage collection. Undefined without Node. */
+  /** Bytes in use after a forced garbage collection. Undefined for a process that does not run on Node. */
   heapBytes: { server?: () => Promise<number>; behind?: () => Promise<number> }
 }
 export type StreamContender = Contender<Streaming>
 
 export interface StreamVisitor {
   channel: string
-  /** Opens the visitor's stream. Without the final empty line. */
+  /** Head of the request that opens the visitor's stream, without the final empty line. */
   head: string
 }
 
-/** Node arguments that add a heap probe, and a function that reads it. */
+/** Returns Node arguments that add a heap probe, and a function that reads it. */
 async function heapProbe() {
   const port = await freePort()
   const url = pathToFileURL(join(import.meta.dirname, 'memory-probe.ts'))
@@ -55,7 +55,7 @@ async function streaming(
   }
 }
 
-/** Visitors are created once and reused at every start. */
+/** The service. Its visitors are created once and reused at every start. */
 function serviceAs(name: string, about: string, options: ServiceOptions): StreamContender {
   let seeded: Promise<{ dataDir: string; visitorsFile: string }> | undefined
   return {
@@ -98,7 +98,7 @@ async function seed(options: ServiceOptions, count: number) {
   return { dataDir, visitorsFile }
 }
 
-/** Offers `/sub/<channel>` and `/pub/<channel>`. */
+/** A server that offers `/sub/<channel>` and `/pub/<channel>`. */
 const plain = (
   name: string,
   about: string,
@@ -150,7 +150,7 @@ export const contenders = [
   ),
 ]
 
-/** Each stream needs one open file in each process. */
+/** Throws if the limit of open files is too low. Each stream needs one open file in each process. */
 async function requireFiles(count: number): Promise<void> {
   const { stdout } = await promisify(execFile)('sh', ['-c', 'ulimit -n'])
   if (stdout.trim() !== 'unlimited' && Number(stdout) < count)

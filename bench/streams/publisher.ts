@@ -16,23 +16,23 @@ import type { Figures } from '../measure.ts'
 import { quantile } from '../table.ts'
 import type { StreamVisitor } from './contenders.ts'
 
-/** A Poisson process decides when the next event is due, at a random visitor of the range. */
+/** Events at random times (a Poisson process with this rate a second), each for a random visitor of the range. */
 export interface Flow {
   from: number
   count: number
   rate: number
   leastBytes: number
   mostBytes: number
-  /** Three-byte characters. */
+  /** Whether the text has three-byte characters. */
   wide?: boolean
-  /** Parts that a bot adds to its answer. Other servers get messages. */
+  /** Whether events are parts that a bot adds to its answer. Other servers get messages. */
   grows?: boolean
 }
 
 export type PublishCommand =
   | { do: 'load'; file: string }
   | { do: 'flows'; flows: Flow[]; seconds: number }
-  /** `times` events to each visitor, as fast as possible. */
+  /** Sends `times` events to each visitor of the range, as fast as possible. */
   | { do: 'each'; from: number; count: number; times: number }
 
 const [target = ''] = process.argv.slice(2)
@@ -42,7 +42,7 @@ let append: typeof publish | undefined = isService ? undefined : publish
 const inFlight = 64
 const plainText = 'The quick brown fox jumps over the lazy dog. '
 const wideText = '敏捷的棕色狐狸跳过懒狗'
-/** Makes operation ids unique per process. */
+/** Prefix that makes operation ids unique per process. */
 const run = Date.now().toString(36)
 let visitors: StreamVisitor[] = []
 let index = 0
@@ -91,7 +91,7 @@ function toServer(port: string) {
   }
 }
 
-/** Receivers compute the delay from the due time. */
+/** The text begins with index and due time, from which receivers compute the delay. */
 function send(visitor: number, bytes: number, dueAt: number, filler = plainText, through = publish): Promise<unknown> {
   index += 1
   const body = `[[${index} ${dueAt.toFixed(3)}]]`.padEnd(bytes, filler)

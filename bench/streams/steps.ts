@@ -37,7 +37,7 @@ async function flowOf(streaming: Streaming, flows: Flow[], seconds: number): Pro
     await visitorsOf(streaming, { do: 'wait', events: published - failed, withinMs: arriveWithinMs })
     return { done: published, lagP99 }
   })
-  // Late duplicates are counted, too.
+  // Waits for late duplicates, so that they are counted, too.
   await delay(200)
   const { events, doubles, p50, p99, p999, busy, lagP99 } = await takeFigures(streaming)
   const lag = Math.max(figures.lagP99!, lagP99)
@@ -84,13 +84,13 @@ export async function chat(streaming: Streaming, streams: number, rates: number[
   const found: Variants = new Map()
   const flow = (rate: number) => [{ from: 0, count: streams, rate, ...chatBytes }]
   await open(streaming, { from: 0, count: streams })
-  // V8 compiles the code.
+  // A warm-up, in which V8 compiles the code.
   await flowOf(streaming, flow(rates[0]!), seconds)
   for (const rate of rates) found.set(`${amount(rate)}/s`, await flowOf(streaming, flow(rate), seconds))
   return found
 }
 
-/** Messages of 40 bytes, then as many parts of one answer for each visitor. */
+/** Agents send messages of 40 bytes. Then bots add as many parts to one answer for each visitor. */
 export async function grow(streaming: Streaming, count: number, rate: number, seconds: number): Promise<Variants> {
   const flow = { from: 0, count, rate, leastBytes: 40, mostBytes: 40 }
   await open(streaming, flow)
@@ -106,7 +106,7 @@ export async function storm(streaming: Streaming, count: number, missed: number[
   const found: Variants = new Map()
   const range = { from: 0, count }
   await open(streaming, range)
-  // A position to resume from. The first storm is a warm-up.
+  // Each visitor needs a position to resume from. The first storm is a warm-up.
   await sendToEach(streaming, range)
   for (const [turn, times] of [0, ...missed].entries()) {
     await visitorsOf(streaming, { do: 'cut' })

@@ -9,25 +9,25 @@ import type { StreamVisitor } from './contenders.ts'
 
 export type VisitorsCommand =
   | { do: 'load'; file: string; ports: number[] }
-  /** Returns the time until each has received so many events. */
+  /** Opens streams. Returns the milliseconds until each has received so many events. */
   | { do: 'open'; from: number; count: number; inFlight: number; events?: number }
-  /** With a TCP reset. */
+  /** Breaks all connections with a TCP reset. */
   | { do: 'cut' }
   | { do: 'stall'; count: number }
-  /** Ended streams reconnect after a random part of their `retry`. */
+  /** Whether ended streams reconnect, after a random part of their `retry`. */
   | { do: 'follow'; on: boolean }
-  /** Different events since the last `takeFigures`. */
+  /** Waits for so many different events since the last `takeFigures`. */
   | { do: 'wait'; events: number; withinMs: number }
-  /** Since the last call. */
+  /** Returns the figures since the last call. */
   | { do: 'takeFigures' }
 
-/** In milliseconds from the due time to the visitor. */
+/** Quantiles are times from the due time to the visitor, in milliseconds. */
 export interface StreamFigures extends Record<'events' | 'doubles' | 'p50' | 'p99' | 'p999', number> {
-  /** Of the event loop of the load process. */
+  /** 99th percentile of the event loop delay of the load process. */
   lagP99: number
-  /** Utilization of the load process. Above 0.8, it is the bottleneck. */
+  /** Processor use of the load process, 0 to 1. Above 0.8, it is the bottleneck. */
   busy: number
-  /** In each tenth of a second. */
+  /** Number of reopened streams in each tenth of a second. */
   reopened: number[]
 }
 
@@ -70,7 +70,7 @@ function open(stream: Stream): void {
   socket.on('close', () => {
     if (stream.socket !== socket) return
     stream.socket = undefined
-    // The current server may be stopping.
+    // Reconnects to the next server, because the current one may be stopping.
     stream.port += 1
     if (following) setTimeout(reopen, Math.random() * stream.retryMs, stream)
   })
