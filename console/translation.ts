@@ -51,6 +51,7 @@ export const translateTexts = (): Plugin => ({
   transform(source, id) {
     if (!/\/console\/src\/.*\.tsx?$/.test(id)) return
     const edits = textsIn(id, source).flatMap(({ key, edits }) => (key in german ? edits : []))
+    if (edits.length === 0) return
     return edits
       .sort((one, other) => other.start - one.start)
       .reduce(

@@ -1,28 +1,30 @@
 import { localStore } from './storages.ts'
 
-/** The languages of the console, with their names. */
 export const languages = { en: 'English', de: 'Deutsch' }
 
 const key = 'service.console.language'
 const wanted = [localStore.getItem(key), ...(globalThis.navigator?.languages ?? [])].map((tag) => tag?.slice(0, 2))
 
-/** The language that the operator has chosen in this browser, or else the first one that the browser prefers. */
-export const language = wanted.find((tag) => tag && tag in languages) ?? 'en'
+// Modules that have texts wait for this one, so that each text is read in the right language.
+const texts: Record<string, string> | undefined =
+  wanted.find((tag) => tag && tag in languages) === 'de'
+    ? await import('./languages/de.json').then(
+        (file) => file.default,
+        () => undefined,
+      )
+    : undefined
+
+/**
+ * The language that the operator has chosen in this browser, or else the first one that the browser
+ * prefers. English if the texts of that language do not load.
+ */
+export const language: string = texts ? 'de' : 'en'
+globalThis.document?.documentElement.setAttribute('lang', language)
 
 export function chooseLanguage(tag: string) {
   localStore.setItem(key, tag)
   location.reload()
 }
-
-// Modules that have texts wait for this one, so that each text is read in the right language.
-const texts: Record<string, string> =
-  language === 'de'
-    ? await import('./languages/de.json').then(
-        (file) => file.default,
-        () => ({}),
-      )
-    : {}
-globalThis.document?.documentElement.setAttribute('lang', language)
 
 /**
  * Returns a text in the language of the console, with the values in the places `{0}`, `{1}`, … The
@@ -30,7 +32,7 @@ globalThis.document?.documentElement.setAttribute('lang', language)
  */
 export const translate = (text: string, ...values: unknown[]) =>
   text
-    .replace(/\S(.*\S)?/s, (english) => texts[english] ?? english)
+    .replace(/\S(.*\S)?/s, (english) => texts?.[english] ?? english)
     .replace(/\{(\d)\}/g, (_, index) => String(values[index]))
 
 /** Returns the text for the middle of a sentence, where English writes it small. */

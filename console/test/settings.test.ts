@@ -86,3 +86,26 @@ it('the console is shown in the language that the operator chooses in a browser,
   await page.getByLabel('Schlagwort').waitFor()
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de')
 })
+
+it('the navigation of a phone shows whole names in German, with the tab of the open page', async () => {
+  const page = await browser.open(core, 'deliveries', { locale: 'de-AT', viewport: { width: 360, height: 640 } })
+  await page.getByRole('heading', { name: 'Zustellungen' }).waitFor()
+  const cutNames = () =>
+    page
+      .locator('.area-name:visible')
+      .evaluateAll((names) => names.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerHTML))
+  expect(await cutNames()).toEqual([])
+  await page.getByRole('button', { name: 'Mehr' }).click()
+  expect(await cutNames()).toEqual([])
+})
+
+it('the language of the browser replaces an unknown stored one, and English one whose texts do not load', async () => {
+  const page = await browser.open(core, 'team', { locale: 'de-DE' })
+  await page.evaluate(() => localStorage.setItem('service.console.language', 'xx'))
+  await page.reload()
+  await page.getByLabel('Sprache').waitFor()
+  await page.route(/assets\/de-/, (route) => route.abort())
+  await page.reload()
+  await page.getByLabel('Language').waitFor()
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('en')
+})

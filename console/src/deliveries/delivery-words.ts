@@ -45,7 +45,7 @@ const reasons: Partial<Record<keyof typeof FailureReason, string>> = {
   NAME_NOT_FOUND: 'host name not found',
   NAME_SERVICE_FAILED: 'DNS server did not respond',
   CONNECTION_REFUSED: 'connection refused',
-  UNREACHABLE: 'unreachable',
+  UNREACHABLE: 'host unreachable',
   CONNECTION_RESET: 'connection reset',
   CERTIFICATE_INVALID: 'invalid certificate',
   TLS_FAILED: 'TLS failed',

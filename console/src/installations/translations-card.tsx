@@ -62,7 +62,11 @@ export function TranslationsCard(part: InstallationPart) {
                 <TextField label="Title" maxLength={128} {...field('title')} />
                 <TextField label="Greeting" rows={2} maxLength={1024} {...field('greeting')} />
                 <TextField label="Opening replies" rows={2} {...field('replies')} />
-                <IconButton icon="trash" label={`Remove ${row.tag || 'language'}`} onClick={() => edit.remove(index)} />
+                <IconButton
+                  icon="trash"
+                  label={`Remove ${row.tag || 'this language'}`}
+                  onClick={() => edit.remove(index)}
+                />
               </li>
             )
           })}

@@ -173,7 +173,7 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
 
 /** Choices for the time until the previous secret expires, in seconds. */
 const overlaps = [
-  ['0', 'immediately'],
+  ['0', 'at once'],
   ['3600', 'in 1 hour'],
   ['86400', 'in 24 hours'],
   ['604800', 'in 7 days'],
