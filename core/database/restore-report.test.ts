@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { reportOf } from './restore-report.ts'
 
-const [before, after] = [testDatabase(), testDatabase()]
+const [before, after] = [testDatabase({ isNew: true }), testDatabase({ isNew: true })]
 const [replaced, restored] = [testClient().db(before.name), testClient().db(after.name)]
 
 it('lists lost messages by conversation, all lost bans, and idempotency records by their number only', async () => {

@@ -43,11 +43,11 @@ const releaseOf = ({ deliveryId, claimId, at }: Settlement): Write => ({
 function endOf(group: Ended[], state: Filter<DeliveryDocument> = {}): Write {
   const { claimId, index, at, deleteAt, outcome, fault, retry } = group[0]!
   const ids = group.map(({ deliveryId }) => deliveryId)
+  // Only the last attempt can end: none is added while one is being sent.
   const filter = {
     _id: { $in: ids },
     status: 'sending' as const,
     'claim.claimId': claimId,
-    // Only the last attempt can end: none is added while one is being sent.
     attempts: { $size: index + 1 },
     [`attempts.${index}.attemptId`]: { $in: group.map(({ attemptId }) => attemptId) },
     ...state,

@@ -61,8 +61,8 @@ export const knownBugs: KnownBug[] = [
       },
       {
         folder: 'core/deliveries',
-        from: "    'claim.claimId': claimId,\n    // Only the last attempt can end",
-        to: '    // Only the last attempt can end',
+        from: "    'claim.claimId': claimId,\n    attempts: {",
+        to: '    attempts: {',
       },
     ],
   },

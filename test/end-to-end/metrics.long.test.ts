@@ -279,6 +279,7 @@ it('a visitor without an answer is measured', async () => {
  * of destinations is measured every 30 s (`core/deliveries/delivery-metrics.test.ts`).
  */
 const testedElsewhere = new Set([
+  'service_core_backup_last_success_seconds',
   'service_core_removed_total',
   'service_core_spared_total',
   'service_core_clock_offset_seconds',
@@ -288,6 +289,7 @@ const testedElsewhere = new Set([
   'service_token_expires_timestamp_seconds',
   'service_tls_expires_timestamp_seconds',
   'service_tls_stale',
+  'service_log_lines_dropped_total',
 ])
 
 it('every declared metric had a value in the tests above', () => {
