@@ -98,7 +98,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
     isOpen: () => isOpen && !ending.signal.aborted,
     /** Sends a part, together with others. What was not sent is lost when the stream ends. */
     send: (part: Part) => outbox?.add(part),
-    /** Sends all parts. Does not connect again. */
+    /** Sends all parts and ends the call. Does not connect again. */
     async end() {
       ending.abort()
       outbox?.end()

@@ -23,7 +23,7 @@ const clocksApartMs = 2_000
 const endOfTime = new Date(8.64e15)
 
 const backgroundOf = perCore(() => {
-  /** Subscriptions under work in the background. `again`: the status may have changed. */
+  /** Subscriptions whose deliveries are changed in the background. `again`: the status may have changed. */
   const running = new Map<string, { again: boolean }>()
   return { closed: new AbortController(), running }
 })

@@ -43,7 +43,7 @@ export interface LeadSubscription extends Receives {
   status: SubscriptionStatus
   disabledReason?: DisabledReason
   secrets: WebhookSecret[]
-  /** Absent if there are none. */
+  /** Custom headers; absent if there are none. */
   headers?: CustomHeader[]
   /** Names of the headers that a move to another origin removed, until headers are set again. */
   droppedHeaders?: string[]
@@ -189,7 +189,7 @@ export interface DeliveryRecovery extends RecoveryRange {
 /** Sealed, because path and query may contain credentials. Only the origin is shown. */
 export interface SealedDestination {
   sealed: string
-  /** Scheme, host and port. Values of custom headers belong to it. */
+  /** Scheme, host and port, to which the values of custom headers belong. */
   origin: string
 }
 

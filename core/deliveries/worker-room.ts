@@ -1,7 +1,7 @@
 /** Maximum numbers of deliveries that a worker gets in advance, for one destination and in all. */
 const aheadMax = 100
 const aheadMaxInAll = 1_000
-/** Destinations that wait, or whose last answer is kept without open deliveries. */
+/** Maximum number of destinations that wait, or whose last answer is kept without open deliveries. */
 const rememberedMax = 10_000
 /**
  * A worker gets in advance what the destination takes within this time in milliseconds, at the speed of its
@@ -31,7 +31,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
   /** Whether the latest answer of any destination was quick. */
   let isQuick = false
   const usages = new Map<string, Usage>()
-  /** Destinations with due deliveries but no room. */
+  /** Destinations with due deliveries for which the worker has no room. */
   const waiting = new Set<string>()
 
   const newUsage = (): Usage => ({ base: 0, extra: 0 })

@@ -65,7 +65,7 @@ export async function isPushed({ db }: Core, sessionId: string): Promise<boolean
 /** A console reports every 15 s. */
 const hereMs = 40_000
 
-/** Records whether an operator looks. Returns who else looks at the same. Errors: `ValidationFailed`. */
+/** Records whether an operator looks. Returns who else looks at the conversation. Errors: `ValidationFailed`. */
 export async function reportAttention(core: Core, sessionId: string, isLooking: boolean, looksAt: string) {
   validate(field('/conversationId', looksAt, text(0, 64)))
   const lookedAt = new Date(core.now())

@@ -70,7 +70,7 @@ export async function setLogo(
   await retireOthers(core, logo.workspaceId, owner, used)
 }
 
-/** Errors: `NotFound`. */
+/** Returns a picture. Errors: `NotFound`. */
 export async function findPicture({ db }: Core, id: string): Promise<Image> {
   const found = await db.pictures.findOne({ _id: id }, { projection: { content: 1, contentType: 1 } })
   if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -79,7 +79,7 @@ export async function findPicture({ db }: Core, id: string): Promise<Image> {
 
 const after = ({ now }: Core, ms: number) => new Date(now() + ms)
 
-/** Returns the URL. A picture that exists becomes the newest of its owner. */
+/** Stores a picture and returns its URL. One that exists becomes the newest of its owner. */
 async function putPicture(core: Core, owner: string, picture: NewPicture, expiry: { deleteAt?: Date } = {}) {
   const { workspaceId, image, gatewayOrigin } = picture
   const origin = core.config.PUBLIC_URL || gatewayOrigin

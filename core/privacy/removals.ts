@@ -97,11 +97,13 @@ async function removeNext(core: Core, removal: Removal) {
 }
 
 /**
- * Removes what a list names, in steps that can be repeated, on the core with the lease. 1. `marking`, or
- * `ending` for a visitor, hides the data. 2. `checking`, after every earlier call has ended, reads it
- * again. 3. `removing` removes it in small groups. Until then, an undo turns it to `restoring`. 4.
- * `removed` waits for `maxCallMs`, removes what calls wrote late, the wake-ups with the ids, and the
- * record.
+ * Removes what a list names, in steps that can be repeated, on the core with the lease.
+ *
+ * 1. `marking`, or `ending` for a visitor, hides the data.
+ * 2. `checking` reads it again, after every earlier call has ended.
+ * 3. `removing` removes it in small groups. Until then, an undo turns the removal to `restoring`.
+ * 4. `removed` waits for `maxCallMs`. Then it removes what calls wrote late, the wake-ups with the ids, and
+ *    the record.
  */
 async function step(core: Core, removal: Removal) {
   const list = removalListsOf(core)[removal.kind]

@@ -1,6 +1,6 @@
 export interface ReportedConversation {
   begunAt: Date
-  /** First message of an agent after the visitor's first. */
+  /** Time of an agent's first message after the visitor's first. */
   answeredAt?: Date
   scores: number[]
   tags: string[]
