@@ -3,21 +3,19 @@ import { localStore } from './storages.ts'
 export const languages = { en: 'English', de: 'Deutsch' }
 
 const key = 'service.console.language'
-const wanted = [localStore.getItem(key), ...(globalThis.navigator?.languages ?? [])].map((tag) => tag?.slice(0, 2))
+const wanted = [localStore.getItem(key), ...(globalThis.navigator?.languages ?? [])].find(
+  (tag) => tag && tag.slice(0, 2) in languages,
+)
 
 // Modules that have texts wait for this one, so that each text is read in the right language.
-const texts: Record<string, string> | undefined =
-  wanted.find((tag) => tag && tag in languages) === 'de'
-    ? await import('./languages/de.json').then(
-        (file) => file.default,
-        () => undefined,
-      )
-    : undefined
+const texts: Record<string, string> | undefined = wanted?.startsWith('de')
+  ? await import('./languages/de.json').then(
+      (file) => file.default,
+      () => undefined,
+    )
+  : undefined
 
-/**
- * The language that the operator has chosen in this browser, or else the first one that the browser
- * prefers. English if the texts of that language do not load.
- */
+/** The chosen language, or else the first of the browser's that is known. English if its texts do not load. */
 export const language: string = texts ? 'de' : 'en'
 globalThis.document?.documentElement.setAttribute('lang', language)
 

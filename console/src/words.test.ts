@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
 import { createOperations } from './operations.ts'
 import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
@@ -36,6 +37,11 @@ describe('the parser of routes', () => {
 })
 
 describe('the input checks of the console', () => {
+  it('the console ignores an unknown status of deliveries in its URL', () => {
+    expect(statusByName('dead_lettered')).toBeTypeOf('number')
+    for (const bad of ['1', 'unspecified', 'nothing', '']) expect(statusByName(bad), bad).toBeUndefined()
+  })
+
   it('the console accepts valid origins and describes invalid ones', () => {
     for (const good of [
       'https://a.example',

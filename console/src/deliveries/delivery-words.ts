@@ -21,7 +21,8 @@ type StatusName = keyof typeof deliveryStatuses
 
 export const wordOf = (status: DeliveryStatus) => deliveryStatuses[DeliveryStatus[status]?.toLowerCase() as StatusName]
 
-export const statusByName = (name = '') => DeliveryStatus[name.toUpperCase() as keyof typeof DeliveryStatus]
+export const statusByName = (name = '') =>
+  name in deliveryStatuses ? DeliveryStatus[name.toUpperCase() as keyof typeof DeliveryStatus] : undefined
 
 const classes: Partial<Record<keyof typeof ResponseClass, string>> = {
   REJECTED_PAYLOAD: 'Payload rejected',
