@@ -22,7 +22,7 @@ export interface Lifecycle {
   subscribe(listener: (signal: LifecycleSignal) => void): () => void
   /** Returns false only if the browser knows that it is offline. */
   isOnline(): boolean
-  /** If it is missing, the page counts as visible. */
+  /** Without this function, the page counts as visible. */
   isHidden?(): boolean
 }
 

@@ -58,7 +58,7 @@ function withImports(files: readonly BuiltFile[], first: string): Set<string> {
   return needed
 }
 
-/** The longest possible configuration, with 600 bytes for headers. */
+/** Returns the size of the longest possible configuration, with 600 bytes for headers. */
 function configurationBytes(): number {
   const answer = {
     contract: 'service.widget.public-api',

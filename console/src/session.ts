@@ -35,7 +35,7 @@ export function createSessionHolder({
   now: () => number
 }) {
   const current = signal<WorkspaceSession | undefined>(undefined)
-  /** Undefined when the session was read. */
+  /** Undefined as soon as the session has been read. */
   const loading = signal<'loading' | 'unreachable' | undefined>('loading')
   /** Reason why the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)

@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt'
 import { language } from './language.ts'
 
-/** `en-GB`, because opening hours use the 24-hour clock. */
+/** Locale of dates. English ones are British, because opening hours use the 24-hour clock. */
 export const locale = language === 'en' ? 'en-GB' : language
 const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, options)
 const time = formatter({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })

@@ -75,7 +75,7 @@ interface NodeStream {
 const isStream = (value: unknown): value is Chunks & NodeStream =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value
 
-/** Stays open if the caller stops reading early, so that the request can be answered. */
+/** Returns the stream. It stays open if reading stops early, so that the request can be answered. */
 function unread(stream: Chunks & NodeStream): Chunks {
   if (stream.readableEnded) throw new TypeError(needsUnread)
   return stream.iterator?.({ destroyOnReturn: false }) ?? stream

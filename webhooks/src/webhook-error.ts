@@ -16,7 +16,7 @@ const statuses = {
 
 export type WebhookErrorCode = keyof typeof statuses
 
-/** Express and Fastify answer with its status by themselves. */
+/** The request is no webhook of the service. Express and Fastify answer with the status by themselves. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
   readonly code: WebhookErrorCode

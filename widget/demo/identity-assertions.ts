@@ -1,7 +1,7 @@
 import { SignJWT } from 'jose'
 import type { Customer } from './customers.ts'
 
-/** As `CreateInstallation` or `RotateIdentitySecret` returned it. It must stay on the backend. */
+/** What `CreateInstallation` or `RotateIdentitySecret` returned. It must stay on the backend. */
 export interface IdentitySecret {
   kid: string
   secret: string

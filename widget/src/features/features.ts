@@ -19,7 +19,7 @@ const cachedMs = 60_000
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps) {
   const { platform, emitter, config, messages, consented, consentRecords } = deps
-  /** Also fetches the configuration again if a call is refused because a capability was turned off. */
+  /** Like `deps.grants`. A refused call whose capability was turned off fetches the configuration again. */
   const grants: Grants = () => {
     const withGrant = deps.grants()
     return (call) =>

@@ -34,7 +34,7 @@ export async function requestAssertion(
   return assertion
 }
 
-/** The installation has turned identification off since the configuration was loaded. */
+/** Ignores that identification was turned off after the configuration was loaded. */
 export function ifNotAdvertised(error: unknown): undefined {
   if (toWidgetError(error).code !== 'RouteNotAdvertised') throw error
 }

@@ -1,6 +1,6 @@
 import type { SessionContent } from '../vocabulary/types.ts'
 
-/** In milliseconds of the browser's clock. */
+/** Times in milliseconds of the browser's clock. */
 export interface GrantTimes {
   renewAtMs: number
   expiresAtMs: number

@@ -310,7 +310,7 @@ export function createVisit(deps: VisitDeps) {
   }
 }
 
-/** An unknown security event stops sending. */
+/** Reports an event of an unknown type. One about security also stops sending. */
 function surfaceUnknown(
   { type, category }: StreamEvent,
   { emit, hold }: { emit: Emitter['emit']; hold(reason: WidgetError): void },

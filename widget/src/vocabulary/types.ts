@@ -81,7 +81,7 @@ export interface VisitorReset {
   clearIdentity?: boolean
 }
 
-/** Parsed, but not all validated. An event outside of the log has no id and sequence. */
+/** A parsed event, of which not all is validated. An event outside of the log has no id and sequence. */
 export interface StreamEvent {
   id: string
   sequence: number

@@ -2,7 +2,7 @@ import { initialsOf } from '../../../../browser/chat/initials.ts'
 import type { MessageAuthor } from '../../vocabulary/types.ts'
 import { element } from './elements.ts'
 
-/** Covers the initials of an avatar, unless loading fails. Empty for URLs that are not http or https. */
+/** Returns the picture that covers the initials of an avatar until loading fails; none without a web URL. */
 export function picture(address: string | undefined): HTMLImageElement[] {
   if (!address?.startsWith('http')) return []
   const image = element('img', { referrerpolicy: 'no-referrer', decoding: 'async', alt: '', src: address })

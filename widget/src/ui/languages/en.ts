@@ -99,7 +99,7 @@ export const englishTexts = {
   offlineTitle: 'We are away at the moment',
   offlineIntro: 'Leave us your details and we will get back to you.',
   optional: 'optional',
-  /** By violated rule; `other` for rules without a text. */
+  /** Texts by violated rule; `other` is for rules without a text of their own. */
   fieldProblems: {
     required: 'Please fill this in.',
     email: 'Please enter an email address like name@example.com.',

@@ -166,7 +166,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
     return response.json()
   }
 
-  /** The tab has a session, or one that has ended. A damaged record counts as one. */
+  /** Returns true if the tab has a session, also one that has ended. A damaged record counts as one. */
   function hasSession() {
     try {
       const stored = sessionStorage.getItem(sessionRecordKey(siteKey)) ?? ''

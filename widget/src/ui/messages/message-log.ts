@@ -207,7 +207,7 @@ export function createMessageLog(context: RowContext) {
     list.setAttribute('aria-busy', 'true')
   }
 
-  /** After a delay, in which the accessibility tree gets the messages that were just added. */
+  /** Announces after a delay, in which the accessibility tree gets the messages that were just added. */
   function announceSoon() {
     announceTimer = setTimeout(() => list.removeAttribute('aria-busy'), announceDelayMs)
   }

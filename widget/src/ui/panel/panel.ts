@@ -13,7 +13,7 @@ import { keepEventsInside, keepFocusInside } from './own-events.ts'
 import { createPanelFeatures } from './panel-features.ts'
 import type { PanelParts } from './panel-parts.ts'
 
-/** The panel then covers the whole screen. `panel.css` has the same condition. */
+/** Screens that the panel covers as a whole. `panel.css` has the same condition. */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px)'
 
 export type Panel = ReturnType<typeof createPanel>

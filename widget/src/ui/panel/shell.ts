@@ -117,7 +117,7 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
   }
 }
 
-/** Some browsers cannot determine it with `Intl.Locale`. */
+/** Some browsers cannot determine the direction with `Intl.Locale`. */
 export function directionOf(locale: string): 'ltr' | 'rtl' {
   return /^(ar|dv|fa|he|ps|sd|ug|ur|yi)\b/i.test(locale) ? 'rtl' : 'ltr'
 }

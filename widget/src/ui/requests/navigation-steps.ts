@@ -45,7 +45,7 @@ export function createNavigationSteps(
   }
 }
 
-/** If this page is still shown afterwards, the navigation has failed. */
+/** The navigation has failed if this page is still shown after this time. */
 const leavesWithinMs = 30_000
 const looksAgainMs = 1_000
 
