@@ -42,7 +42,7 @@ function outputOf({
       modulePreload: false,
       reportCompressedSize: false,
       sourcemap,
-      // Otherwise, Vite wraps `import()` in a helper that searches the page for style sheets.
+      // Without `lib`, Vite wraps `import()` in a helper that searches the page for style sheets.
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,

@@ -143,7 +143,10 @@ export async function recordActivity({ db }: Core, activities: Activity[]) {
   )
 }
 
-/** Returns the latest first; unanswered ones by waiting time, the longest first. Errors: `ValidationFailed`. */
+/**
+ * Returns a page of conversations, the latest first. A list of unanswered conversations begins with the one
+ * that has waited longest. Errors: `ValidationFailed`.
+ */
 export async function listConversations(
   core: Core,
   { limit = defaultPage, pageToken, ...query }: ListQuery & { limit?: number; pageToken?: string },

@@ -170,7 +170,10 @@ async function claimReserved(
   return claimed
 }
 
-/** Returns for each claim whether it still holds and is not too old. Errors: `ValidationFailed`. */
+/**
+ * Renews claims, and returns for each whether it was renewed. A claim is not renewed if the delivery has
+ * another one now, or if it is older than any attempt may take. Errors: `ValidationFailed`.
+ */
 export async function renewClaims(core: Core, claims: { deliveryId: string; claimId: string }[]): Promise<boolean[]> {
   if (claims.length > maxRenewed) throw invalid('/claims', 'maxItems')
   const { DELIVERY_LEASE_MS: leaseMs, DELIVERY_ATTEMPT_DEADLINE_MS: deadlineMs } = core.config

@@ -116,7 +116,7 @@ export interface DeliveryDocument {
    * which keeps the indexes of the queue small.
    */
   dueAt?: Date
-  /** Value of `dueAt` before the delivery was paused, which sets its status to `held`. */
+  /** Set while the delivery is paused (status `held`): the `dueAt` that it had before. */
   heldDueAt?: Date
   claim?: DeliveryClaim
   /** Id of the last claim whose worker returned the delivery unsent, to recognise a repeat. */

@@ -51,8 +51,8 @@ export async function* readReport(
     conversations += count
   }
   const left = new AbortController()
-  // Does not wait for the caller, who may read slowly and would hold the slot.
   const either = AbortSignal.any([signal, left.signal])
+  // The report is computed at full speed, however slowly the caller reads: it holds a slot while it runs.
   const computing = compute(core, { workspaceId, first, days, timeZone }, onPart, either)
   computing.catch(() => {})
   try {

@@ -32,8 +32,8 @@ export const usualAnswersOf = perCore((core) => {
   return {
     /**
      * Returns the minutes within which half of the week's newest conversations were answered, rounded up.
-     * Undefined if unknown yet, below 10 answers, or above a day. Read in the background, at most once an
-     * hour.
+     * Returns undefined until they are known, for fewer than 10 answers, and for more than a day. Each call
+     * returns what is known. It starts a new reading if the last one is an hour old.
      */
     minutesOf(workspaceId: string) {
       const { minutes, readAt = Number.NEGATIVE_INFINITY } = known.get(workspaceId) ?? {}

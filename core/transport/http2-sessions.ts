@@ -26,7 +26,8 @@ const states = new WeakMap<ServerHttp2Session, Session>()
 
 /**
  * Closes connections that send no whole head for `headMs`, and those on which too many calls are refused or
- * reset. Calls that are reset before they begin reach no other listener. Returns the open connections.
+ * reset. Calls that are reset before their handler begins are hidden from the server's other listeners.
+ * Returns the open connections.
  */
 export function boundSessions(
   server: Http2Server | Http2SecureServer,
@@ -83,7 +84,7 @@ export function boundSessions(
   return sessions
 }
 
-/** Ends the connection after too many calls without a valid token. */
+/** Notes whether a call has a valid token. Ends a connection on which too many calls have none. */
 export function noteToken(stream: ServerHttp2Stream, isValid: boolean) {
   const session = stream.session as ServerHttp2Session | undefined
   const state = session && states.get(session)

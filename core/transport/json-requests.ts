@@ -24,9 +24,9 @@ const unaryType = /^application\/json\s*(;|$)/i
 const streamType = /^application\/(connect|grpc|grpc-web)\+json\s*(;|$)/i
 
 /**
- * Rejects unknown fields and enum values of a JSON request with `ValidationFailed`, because a misspelt
- * field would be dropped in silence. Binary messages may have them, so that processes of different
- * versions can call each other.
+ * Rejects unknown fields and enum values of a JSON request with `ValidationFailed`. Otherwise a misspelt
+ * field would be ignored without an error. Binary requests may have unknown fields, so that processes of
+ * different versions can call each other.
  */
 export function checkJsonRequest(method: DescMethod, given: UniversalServerRequest): UniversalServerRequest {
   const request = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? withoutQuery(given) : given

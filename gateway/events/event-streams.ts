@@ -43,7 +43,7 @@ export const streamsOf = perGateway((gateway) => {
       const { reply, resolve } = stream.opening!
       if (reply.raw.socket !== null && hasMoreToAnswer(reply.raw.socket)) {
         hub.unsubscribe(stream.subscription!)
-        // A stream takes over its connection, so no later request gets an answer.
+        // A stream keeps its connection for itself, so the requests behind it would get no answer.
         refuse(stream, invalid('', 'pipelining', { closesConnection: true }))
         return
       }

@@ -44,7 +44,10 @@ import { given, nameOf, toProto } from '../proto-values.ts'
 
 type Write = Message & { idempotencyKey?: string }
 
-/** The calls that lead subscriptions and hooks share. `toAnswer` returns the destination under its name. */
+/**
+ * Returns the calls that exist for lead subscriptions and for hooks. `toAnswer` makes the answer of a call,
+ * which names its destination `subscription` or `hook`.
+ */
 function destinationCalls<Answer>(
   core: Core,
   listed: ListedDestinations,
