@@ -5,6 +5,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { OperatorRole } from '#proto/operator/v1/operator_pb.js'
 import { botOf, robo } from '../support/bot.ts'
+import { consoleCalls } from '../support/console-calls.ts'
 import { openRawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
 import { bearer } from './client.ts'
@@ -141,29 +142,15 @@ export function fourthEditionRules(suite: () => Suite): void {
     })
   })
 
-  interface Said {
-    operator: string
-    publicKey: string
-    notifications: object
-  }
-
   /** Creates an account, and returns the calls of its console. */
   async function newAccount(displayName: string) {
     const { stack } = suite().roomy
     const { workspaceId } = stack.demo
     const { secret } = await operator().operators.inviteOperator({ workspaceId, role: OperatorRole.OPERATOR })
-    const { url } = stack.gateways[0]!
-    let cookie = ''
-    const call = async (path: string, body: object) => {
-      const headers = { origin: new URL(url).origin, 'sec-fetch-site': 'same-origin', 'x-service-console': '1', cookie }
-      const init = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } }
-      const answer = await fetch(url + path, { ...init, body: JSON.stringify(body) })
-      return { status: answer.status, cookies: answer.headers.getSetCookie(), body: (await answer.json()) as Said }
-    }
+    const call = consoleCalls(stack.gateways[0]!.url)
     const signedIn = await call('/console/session/sign-in', { link: secret, displayName })
     expect(signedIn.status).toBe(200)
-    cookie = signedIn.cookies.map((each) => each.split(';')[0]).join('; ')
-    const operatorId = signedIn.body.operator
+    const operatorId: string = signedIn.body.operator
     return {
       operatorId,
       call: (method: string, body: object) => call(`/rpc/service.operator.v1.OperatorService/${method}`, body),

@@ -72,7 +72,7 @@ export function unseenAnswerRules(suite: () => Suite): void {
     const { workspaceId } = shop
     const mails = suite().mails()
     const to = (address: string) => mails.filter((mail) => mail.to.includes(address))
-    /** Waits without a limit of its own: a core looks for unseen answers and for due mails each minute. */
+    /** Waits until the test's own time limit, because a core looks for unseen answers and due mails once a minute. */
     const untilMailed = async (address: string) => {
       while (to(address).length === 0) await delay(1000)
     }

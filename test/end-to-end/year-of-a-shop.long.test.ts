@@ -6,6 +6,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { buildConsoleIfStale } from '../../console/build.ts'
 import { startMailServer } from '../../core/test/mail-server.ts'
 import { atFileEnd } from '../support/clean-up.ts'
+import { consoleCalls } from '../support/console-calls.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -77,7 +78,7 @@ const newVisitor = () => startVisitor({ gatewayUrl: url, origin, siteKey })
 class Person {
   id = ''
   workspaceId = ''
-  private cookie = ''
+  private readonly post = consoleCalls(url)
   readonly name: string
   readonly mail: string
 
@@ -86,19 +87,9 @@ class Person {
     this.mail = `${name.toLowerCase()}@shop.example`
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
-  private async post(path: string, body: object): Promise<{ status: number; cookies: string[]; body: any }> {
-    const headers = { origin: url, 'sec-fetch-site': 'same-origin', 'x-service-console': '1', cookie: this.cookie }
-    const init = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } }
-    const answer = await fetch(url + path, { ...init, body: JSON.stringify(body) })
-    const text = await answer.text()
-    return { status: answer.status, cookies: answer.headers.getSetCookie(), body: text ? JSON.parse(text) : {} }
-  }
-
   async signIn(link: string, names: object = {}) {
     const signedIn = await this.post('/console/session/sign-in', { link, displayName: this.name, ...names })
     if (signedIn.status !== 200) return signedIn.status
-    this.cookie = signedIn.cookies.map((each) => each.split(';')[0]).join('; ')
     this.id = signedIn.body.operator
     this.workspaceId = signedIn.body.workspaceId
     return 200
@@ -170,7 +161,7 @@ interface Talk {
   by: Person
 }
 
-/** Visitors write, and the team answers in turn. */
+/** Plays one month: each visitor writes a message, and the next member of the team answers it. */
 async function month(number: number, team: Person[]): Promise<Talk[]> {
   const talks: Talk[] = []
   for (let index = 0; index < conversationsPerMonth; index += 1) {
@@ -244,7 +235,7 @@ it('a shop of five people needs no shell for a year', { timeout: 900_000 }, asyn
       people.delete(owner)
       team.delete(owner)
     },
-    /** The shop is on holiday, and who comes leaves an address. */
+    /** The shop is on holiday. A visitor leaves an address in the offline form. */
     async 10() {
       const dates = [...Array(10).keys()].map((index) => ({
         date: new Date(Date.now() + passedMs + index * day).toISOString().slice(0, 10),
