@@ -2,8 +2,6 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { stackFrames } from '../../platform/observability/stack-frames.ts'
 
-export type Job = ReturnType<typeof createJob>
-
 /** A job that keeps failing is logged again after this time. */
 const logEveryMs = 60_000
 /** The first run begins within this time, because a crash may have left work. */
@@ -94,7 +92,7 @@ export function createJob(options: {
 /** Creates jobs from their names, periods and functions. */
 export const createJobs = (
   { logger }: { logger: Logger },
-  jobs: Record<string, [everyMs: number, run: () => Promise<unknown>]>,
+  jobs: Record<string, readonly [everyMs: number, run: () => Promise<unknown>]>,
 ) => Object.entries(jobs).map(([name, [everyMs, run]]) => createJob({ name, everyMs, run, logger }))
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { Database } from './database.ts'
@@ -60,22 +60,16 @@ const checkEveryMs = 5_000
 
 export const databaseCheckOf = perCore(createDatabaseCheck)
 
-export const databaseJobs = (core: Core, onRestored: () => void) => [
-  createJob({
-    name: 'check for restored data',
-    everyMs: historyCheckEveryMs,
-    async run() {
-      if ((await core.database.currentHistory()) !== core.history) onRestored()
-    },
-    logger: core.logger,
-  }),
-  createJob({
-    name: 'check of the database',
-    everyMs: checkEveryMs,
-    run: databaseCheckOf(core).check,
-    logger: core.logger,
-  }),
-]
+export const databaseJobs = (core: Core, onRestored: () => void) =>
+  createJobs(core, {
+    'check for restored data': [
+      historyCheckEveryMs,
+      async () => {
+        if ((await core.database.currentHistory()) !== core.history) onRestored()
+      },
+    ],
+    'check of the database': [checkEveryMs, databaseCheckOf(core).check],
+  })
 
 /** Tells a slow database from one that is away, by one ping at a time. */
 export function createDatabaseCheck(options: {

@@ -1,7 +1,7 @@
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { waitOf } from '../../contract/delivery-waits.ts'
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { deliveryDispatchOf } from './dispatch.ts'
 import { pendingFaultsOf } from './faults.ts'
@@ -15,14 +15,16 @@ import { changedSourcesOf } from './sources.ts'
 import { disabledByService } from './subscription-model.ts'
 import { unsweptSuppressionsOf } from './suppressing.ts'
 
-export const deliveryJobs = (core: Core): Job[] =>
-  [
-    { name: 'end deliveries of suppressed people', run: unsweptSuppressionsOf(core).run },
-    { name: 'finish lead fan-out', run: leadFanOutOf(core).run },
-    { name: 'disable subscriptions', run: pendingFaultsOf(core).run },
-    { name: 'hold and release deliveries', run: () => reconcilePauses(core) },
-    { name: 'recover deliveries', run: () => proceedRecoveries(core) },
-  ].map((job) => createJob({ ...job, everyMs: 60_000, logger: core.logger }))
+const everyMs = 60_000
+
+export const deliveryJobs = (core: Core) =>
+  createJobs(core, {
+    'end deliveries of suppressed people': [everyMs, unsweptSuppressionsOf(core).run],
+    'finish lead fan-out': [everyMs, leadFanOutOf(core).run],
+    'disable subscriptions': [everyMs, pendingFaultsOf(core).run],
+    'hold and release deliveries': [everyMs, () => reconcilePauses(core)],
+    'recover deliveries': [everyMs, () => proceedRecoveries(core)],
+  })
 
 export const deliveryLags = (core: Core): Record<string, () => number> => ({
   lead_fan_out: leadFanOutOf(core).lagMs,

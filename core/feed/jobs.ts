@@ -1,4 +1,4 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import type { Marked } from '../leads/leads.ts'
 import { conversationFeedOf } from './conversation-feed.ts'
@@ -13,17 +13,19 @@ const catchUpEveryMs = 60_000
 const marks: Marked[] = ['leads', 'deliveries', 'subscriptions']
 
 /** Returns the jobs, and makes the parts that follow the bus. */
-export function feedJobs(core: Core): Job[] {
+export function feedJobs(core: Core) {
   feedReaderOf(core)
   const [conversations, leads, fanOut] = [conversationFeedOf(core), leadFeedOf(core), eventFanOutOf(core)]
-  return [
-    { name: 'feed of conversations', everyMs: flushEveryMs, run: conversations.flush },
-    ...marks.map((what) => ({ name: `feed of ${what}`, everyMs: catchUpEveryMs, run: leads.followers[what].run })),
-    { name: 'catch-up of the feed', everyMs: catchUpEveryMs, run: conversations.catchUp },
-    { name: 'fan-out of the feed', everyMs: flushEveryMs, run: fanOut.flush },
-    { name: 'catch-up of the fan-out', everyMs: catchUpEveryMs, run: fanOut.catchUp },
-    { name: 'removal of old feed entries', everyMs: 3_600_000, run: () => removeOldEntries(core) },
-  ].map((job) => createJob({ ...job, logger: core.logger }))
+  return createJobs(core, {
+    'feed of conversations': [flushEveryMs, conversations.flush],
+    ...Object.fromEntries(
+      marks.map((what) => [`feed of ${what}`, [catchUpEveryMs, leads.followers[what].run] as const]),
+    ),
+    'catch-up of the feed': [catchUpEveryMs, conversations.catchUp],
+    'fan-out of the feed': [flushEveryMs, fanOut.flush],
+    'catch-up of the fan-out': [catchUpEveryMs, fanOut.catchUp],
+    'removal of old feed entries': [3_600_000, () => removeOldEntries(core)],
+  })
 }
 
 export const feedLags = (core: Core): Record<string, () => number> => ({

@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { escapeHtml } from '../../contract/html.ts'
 import { directionOf, type MailTexts, mailTextsOf } from '../../contract/mail-texts.ts'
 import { isOriginAllowed } from '../../contract/origins.ts'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import { stillUnseen } from '../conversations/unseen-messages.ts'
 import type { Core } from '../core.ts'
@@ -28,14 +28,8 @@ const pausesMs = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 8 * 3_600_000]
 /** Pause after a failure of this service, so that one mail does not hold up the others. */
 const failedPauseMs = 10 * 60_000
 
-export const answerMailJobs = (core: Core) => [
-  createJob({
-    name: 'mails of unseen answers',
-    everyMs: 60_000,
-    run: () => sendAnswerMails(core),
-    logger: core.logger,
-  }),
-]
+export const answerMailJobs = (core: Core) =>
+  createJobs(core, { 'mails of unseen answers': [60_000, () => sendAnswerMails(core)] })
 
 /**
  * Mails answers that no device has shown to visitors who left an address and agreed (contract, rule 41),

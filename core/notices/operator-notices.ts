@@ -1,5 +1,5 @@
 import { availabilityOf } from '../availability/availability.ts'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { summarizeConversations } from '../conversations/conversation-access.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import type { Conversation } from '../conversations/model.ts'
@@ -31,7 +31,7 @@ export function operatorNoticeJobs(core: Core) {
   core.bus.on('appended', (event) => {
     if (isEntry(event) && event.waitingSince) core.bus.emit('due', 'tell operators', afterMessageMs)
   })
-  return [createJob({ name: 'tell operators', everyMs: 20_000, run: () => tellOperators(core), logger: core.logger })]
+  return createJobs(core, { 'tell operators': [20_000, () => tellOperators(core)] })
 }
 
 /** A push service that does not answer is asked once in a run. */

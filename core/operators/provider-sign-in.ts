@@ -1,5 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { createLeases, type Leased, whileHeld } from '../mongodb/leases.ts'
@@ -149,11 +149,5 @@ export async function recheckProviderSessions(core: Core) {
   await Promise.all(running)
 }
 
-export const operatorJobs = (core: Core) => [
-  createJob({
-    name: 'check of operators',
-    everyMs: recheckEveryMs,
-    run: () => recheckProviderSessions(core),
-    logger: core.logger,
-  }),
-]
+export const operatorJobs = (core: Core) =>
+  createJobs(core, { 'check of operators': [recheckEveryMs, () => recheckProviderSessions(core)] })

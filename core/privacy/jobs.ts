@@ -1,4 +1,4 @@
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { hiddenOf } from './data-store.ts'
 import { objectList } from './deletions.ts'
@@ -32,10 +32,10 @@ export function privacyJobs(core: Core) {
         ),
       )
   })
-  return [
-    createJob({ name: 'sweep of old data', everyMs, run: () => sweepOldData(core), logger }),
-    createJob({ name: 'removal of data', everyMs, run: () => runDueRemovals(core), logger }),
-  ]
+  return createJobs(core, {
+    'sweep of old data': [everyMs, () => sweepOldData(core)],
+    'removal of data': [everyMs, () => runDueRemovals(core)],
+  })
 }
 
 async function announceRemoved(core: Core, changed: string[]) {

@@ -1,5 +1,5 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
-import { createJob } from '../concurrency/job.ts'
+import { createJobs } from '../concurrency/job.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
@@ -147,11 +147,10 @@ export const searchIndexOf = perCore((core) => {
 
 export function searchJobs(core: Core) {
   const { flush, catchUp } = searchIndexOf(core)
-  const { logger } = core
-  return [
-    createJob({ name: 'search entries', everyMs: 1_000, run: flush, logger }),
-    createJob({ name: 'catch-up of search entries', everyMs: 60_000, run: catchUp, logger }),
-  ]
+  return createJobs(core, {
+    'search entries': [1_000, flush],
+    'catch-up of search entries': [60_000, catchUp],
+  })
 }
 
 /** A growing message is found when it has ended. */
