@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { isSuppressionList } from '../leads/suppressions.ts'
 import { type Claimant, takeDeliveries } from './claims.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
@@ -54,9 +55,8 @@ export const deliveryDispatchOf = perCore((core) => {
       if (pauseMs > 0) await delay(pauseMs)
       isWanted = false
       readAt = performance.now()
-      nextDueAt = await fill().catch((error: Error) => {
-        if (!isFailing && !isClosed)
-          logger.warn({ reason: error.name }, 'claiming deliveries failed; retrying every second')
+      nextDueAt = await fill().catch((error) => {
+        if (!isFailing && !isClosed) logFailure(logger, 'claiming deliveries failed; retrying every second')(error)
         isFailing = true
         return Number.POSITIVE_INFINITY
       })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Filter, UpdateFilter } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
 import type { Ended, PendingFault } from './model.ts'
@@ -58,8 +59,8 @@ export const faultsOf = perCore((core) => async (faults: PendingFault[]) => {
 /** Handles the faults that these results have stored in their deliveries. A job repeats what fails here. */
 export async function handleFaults(core: Core, subscriptionId: string, ended: Ended[]) {
   const pending = ended.flatMap(({ fault, deliveryId }) => (fault ? [{ ...fault, deliveryId, subscriptionId }] : []))
-  await faultsOf(core)(pending).catch(({ name: reason }: Error) => {
-    core.logger.warn({ reason }, 'disabling a subscription after a rejected request failed; will retry')
+  await faultsOf(core)(pending).catch((error) => {
+    logFailure(core.logger, 'disabling a subscription after a rejected request failed; will retry')(error)
     core.bus.emit('due', 'disable subscriptions', retryMs)
   })
 }

@@ -7,7 +7,7 @@ import { requireConsent } from '../consents/consents.ts'
 import { findConversation } from '../conversations/conversation-access.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { type Core, perCore } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import { logFailure, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { insertLead } from '../leads/leads.ts'
@@ -146,8 +146,8 @@ export async function enterForm(
 
 async function finish(core: Core, lead: Lead) {
   const { leadId, conversationId, workspaceId, createdAt: at, fields } = lead
-  await fanOutLead(core, lead).catch((error: Error) => {
-    core.logger.warn({ reason: error.name }, 'lead fan-out failed; will retry')
+  await fanOutLead(core, lead).catch((error) => {
+    logFailure(core.logger, 'lead fan-out failed; will retry')(error)
     core.bus.emit('due', 'finish lead fan-out', deadAfterMs)
   })
   if (conversationId === undefined) return

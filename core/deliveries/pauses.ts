@@ -1,6 +1,7 @@
 import type { Document, Filter } from 'mongodb'
 import { createPace } from '../concurrency/pace.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
 import { anyDestination, type DeliveryDocument } from './model.ts'
 import { announceDue, isMissing, queueAgain } from './queue.ts'
@@ -79,8 +80,7 @@ async function finishLater(core: Core, subscriptionId: string) {
       while (!isDone) isDone = await paced(async () => signal.aborted || step(core, subscriptionId, stepMax))
     }
   } catch (error) {
-    if (!signal.aborted)
-      core.logger.warn({ reason: (error as Error).name }, 'pausing or resuming deliveries failed; will retry')
+    if (!signal.aborted) logFailure(core.logger, 'pausing or resuming deliveries failed; will retry')(error)
   } finally {
     running.delete(subscriptionId)
   }

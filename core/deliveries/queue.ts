@@ -1,5 +1,6 @@
 import type { Document } from 'mongodb'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import {
@@ -224,7 +225,6 @@ export const deliveryWorkHint = 'lead-deliveries'
 
 /** Tells all cores that deliveries may be due. If the wake-up is lost, work starts some seconds later. */
 export function announceDue(core: Core) {
-  const warn = ({ name: reason }: Error) =>
-    core.logger.warn({ reason }, 'sending the wake-up for due deliveries failed; workers poll within seconds')
-  wakeupsOf(core).hint(deliveryWorkHint).catch(warn)
+  const failed = logFailure(core.logger, 'sending the wake-up for due deliveries failed; workers poll within seconds')
+  wakeupsOf(core).hint(deliveryWorkHint).catch(failed)
 }

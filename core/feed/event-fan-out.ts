@@ -7,6 +7,7 @@ import { type Core, perCore } from '../core.ts'
 import { addAutomaticDelivery, type DeliveryContent, leadContent } from '../deliveries/intake.ts'
 import { followingFeed, liveSubscriptionsOf } from '../deliveries/live-subscriptions.ts'
 import { coversLead, defaultPolicy, isHook, type LeadSubscription } from '../deliveries/subscription-model.ts'
+import { logFailure } from '../errors.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { appendToFeed, entriesAfter } from './feed-log.ts'
@@ -21,8 +22,7 @@ export async function addToFeed(core: Core, workspaceId: string, entries: NewFee
   await appendToFeed(core, workspaceId, entries)
   if (entries.length === 0) return
   eventFanOutOf(core).added(workspaceId)
-  const warn = ({ name: reason }: Error) => core.logger.warn({ reason }, 'sending the wake-up of a feed failed')
-  wakeupsOf(core).hint(feedHint(workspaceId)).catch(warn)
+  wakeupsOf(core).hint(feedHint(workspaceId)).catch(logFailure(core.logger, 'sending the wake-up of a feed failed'))
 }
 
 /** Adds entries to the feeds of their workspaces, each feed in the given order. */

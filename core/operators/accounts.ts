@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { emailPartsOf } from '../../contract/contacts.ts'
 import { type Core, perCore } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import { logFailure, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { type Mail, mailerOf } from '../mail/mailer.ts'
 import { withId } from '../mongodb/with-id.ts'
@@ -242,7 +242,7 @@ export function mailSignInLink(core: Core, text: string) {
   // One after another, so that concurrent requests for an account get no more links than allowed.
   mails.last = mails.last
     .then(() => mailLinks(core, `${parts.name}@${parts.domain}`))
-    .catch((error: Error) => core.logger.warn({ reason: error.name }, 'a sign-in link was not mailed'))
+    .catch(logFailure(core.logger, 'a sign-in link was not mailed'))
     .finally(() => {
       mails.waiting -= 1
     })

@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import { logFailure, ServiceError } from '../errors.ts'
 import { createLeases, type Leased, whileHeld } from '../mongodb/leases.ts'
 import { field, url, validate } from '../rules.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
@@ -126,7 +126,7 @@ export async function recheckProviderSessions(core: Core) {
       await leases.write(lease, { $set: await currentClaims(core, found, document) })
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE) {
-        logger.warn({ reason: (error as Error).name }, 'check of an operator at the provider failed; will retry')
+        logFailure(logger, 'check of an operator at the provider failed; will retry')(error)
         await leases.write(lease, { $set: { 'provider.recheckAt': new Date(now() + retryMs) } })
         return
       }
@@ -141,7 +141,7 @@ export async function recheckProviderSessions(core: Core) {
     const claimed = await leases.take(times, { expiresAt: { $gt: times.now } })
     if (!claimed) break
     const checked: Promise<void> = whileHeld(check(provider, claimed))
-      .catch((error: Error) => logger.warn({ reason: error.name }, 'check of an operator failed; will retry'))
+      .catch(logFailure(logger, 'check of an operator failed; will retry'))
       .finally(() => running.delete(checked))
     running.add(checked)
     if (running.size === checksMax) await Promise.race(running)

@@ -1,5 +1,6 @@
 import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { hiddenOf } from './data-store.ts'
 import { objectList } from './deletions.ts'
 import { visitorList } from './erasures.ts'
@@ -25,11 +26,8 @@ export function privacyJobs(core: Core) {
   bus.on('changed', (changed) => {
     const ids = changed.filter((id) => /^(cnv|lead)_/.test(id))
     if (ids.length > 0)
-      announceRemoved(core, ids).catch((error: Error) =>
-        logger.warn(
-          { reason: error.name },
-          'removal not announced; streams show the removed data until they reconnect',
-        ),
+      announceRemoved(core, ids).catch(
+        logFailure(logger, 'removal not announced; streams show the removed data until they reconnect'),
       )
   })
   return createJobs(core, {

@@ -1,6 +1,7 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { rowOf } from './model.ts'
 import { reportStoreOf } from './report-store.ts'
 
@@ -42,7 +43,7 @@ export const usualAnswersOf = perCore((core) => {
         known.set(workspaceId, { minutes, readAt: at })
         turn = turn
           .then(() => pace(() => read(workspaceId, at)))
-          .catch((error: Error) => logger.warn({ reason: error.name }, 'reading the usual time to answer failed'))
+          .catch(logFailure(logger, 'reading the usual time to answer failed'))
       }
       return minutes
     },

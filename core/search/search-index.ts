@@ -3,6 +3,7 @@ import { createJobs } from '../concurrency/job.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
+import { logFailure } from '../errors.ts'
 import { createLogFollower, followerStoreOf } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
@@ -126,9 +127,9 @@ export const searchIndexOf = perCore((core) => {
   return {
     /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
     async add(text: SearchText) {
-      await store.insert([indexed(text)]).catch((error: Error) => {
-        logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')
-      })
+      await store
+        .insert([indexed(text)])
+        .catch(logFailure(logger, 'search entry not written; the catch-up will add it'))
     },
 
     remove,

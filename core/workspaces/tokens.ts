@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, perCore } from '../core.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { invalid, logFailure, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { readPage } from '../page-token.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
@@ -42,9 +42,7 @@ export async function useToken(
     ...(workspaceId !== undefined && { workspaceId }),
     ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
   }
-  storeTokenUse(core, used, new Date(core.now())).catch((error: Error) =>
-    core.logger.warn({ reason: error.name }, 'noting the use of a token failed'),
-  )
+  storeTokenUse(core, used, new Date(core.now())).catch(logFailure(core.logger, 'noting the use of a token failed'))
 }
 
 /**

@@ -18,7 +18,7 @@ import type { AttemptFacts } from '../../deliveries/model.ts'
 import { type AttemptResult, addResult } from '../../deliveries/results.ts'
 import { type ClaimedDelivery, countFittingBodies, newClaimId } from '../../deliveries/webhook-requests.ts'
 import { createWorkerRoom } from '../../deliveries/worker-room.ts'
-import { ServiceError } from '../../errors.ts'
+import { logFailure, ServiceError } from '../../errors.ts'
 import { field, integer, line, validate } from '../../rules.ts'
 import { nameOf } from '../proto-values.ts'
 
@@ -97,11 +97,8 @@ export async function* workDeliveries(
 
   function release(deliveries: ClaimedDelivery[]) {
     const results = deliveries.map((delivery) => ({ ...delivery, durationMs: 0, facts: 'released' as const }))
-    Promise.all(results.map((result) => addResult(core, result))).catch((error: Error) =>
-      logger.warn(
-        { reason: error.name },
-        'returning deliveries to the queue failed; they are retried when their lease expires',
-      ),
+    Promise.all(results.map((result) => addResult(core, result))).catch(
+      logFailure(logger, 'returning deliveries to the queue failed; they are retried when their lease expires'),
     )
   }
 
