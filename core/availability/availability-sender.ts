@@ -1,8 +1,11 @@
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
-import type { StreamSubscription, SubscriptionSink } from '../streams/stream-subscriptions.ts'
-import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import {
+  type StreamSubscription,
+  type SubscriptionSink,
+  streamSubscriptionsOf,
+} from '../streams/stream-subscriptions.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { type AvailabilityState, readAvailability } from './availability.ts'
 import { operatorPresenceOf, presenceChanged } from './operator-presence.ts'

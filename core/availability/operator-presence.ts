@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { Core } from '../core.ts'
-import { perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 

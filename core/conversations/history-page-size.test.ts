@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
-import type { MessagePage, PageQuery } from './messages.ts'
-import { listMessages, sendAsAgent } from './messages.ts'
+import { listMessages, type MessagePage, type PageQuery, sendAsAgent } from './messages.ts'
 
 const pageMaxBytes = 262_144
 const beyondNewest = 2 ** 31 - 1

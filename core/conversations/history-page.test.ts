@@ -6,8 +6,7 @@ import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
 import { updateMessageStates } from './message-states.ts'
-import type { MessagePage, PageQuery } from './messages.ts'
-import { listMessages, sendAsAgent } from './messages.ts'
+import { listMessages, type MessagePage, type PageQuery, sendAsAgent } from './messages.ts'
 import { stateOf } from './model.ts'
 
 const fewRuns = runs(60)

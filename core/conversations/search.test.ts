@@ -12,8 +12,7 @@ import { finishErasures, flushAll, visitorOf } from '../test/visitor-marks.ts'
 import { assignAgent, closeConversation } from './assignments.ts'
 import { sendAsAgent } from './messages.ts'
 import { addNote } from './notes.ts'
-import type { SearchRequest } from './search.ts'
-import { searchTexts } from './search.ts'
+import { type SearchRequest, searchTexts } from './search.ts'
 
 const cores = testCores({ started: false, count: 2 })
 const agent = { displayName: 'Ada' }

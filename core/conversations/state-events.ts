@@ -1,6 +1,5 @@
 import type { Core } from '../core.ts'
-import type { EventDraft } from '../log/event-log.ts'
-import { logOf } from '../log/event-log.ts'
+import { type EventDraft, logOf } from '../log/event-log.ts'
 import type { LogEvent } from '../log-event.ts'
 import { findConversation } from './conversation-access.ts'
 import { conversationOf, withoutNotes } from './conversation-store.ts'

@@ -6,8 +6,11 @@ import { createBus } from '../bus.ts'
 import type { RunningCore } from '../context.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft, EventLog } from '../log/event-log.ts'
-import type { StreamSubscription } from '../streams/stream-subscriptions.ts'
-import { type StreamSubscriptions, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import {
+  type StreamSubscription,
+  type StreamSubscriptions,
+  streamSubscriptionsOf,
+} from '../streams/stream-subscriptions.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { authorizeStream, openStreamAt } from '../test/streams.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'

@@ -5,8 +5,7 @@ import { createCoreMetrics } from '../metrics.ts'
 import type { Session } from '../sessions/model.ts'
 import { type EncodedEvent, toStreamEvent } from '../streams/model.ts'
 import type { ReplayWindow, StartPoint } from '../streams/replay-window.ts'
-import type { SubscriptionSink } from '../streams/stream-subscriptions.ts'
-import { createStreamSubscriptions } from '../streams/stream-subscriptions.ts'
+import { createStreamSubscriptions, type SubscriptionSink } from '../streams/stream-subscriptions.ts'
 
 export const occurredAt = new Date(Date.UTC(2030, 0, 1))
 export const epoch = 'e1'

@@ -4,8 +4,11 @@ import type { RunningCore } from '../context.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
-import type { StreamSubscription, SubscriptionSink } from '../streams/stream-subscriptions.ts'
-import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import {
+  type StreamSubscription,
+  type SubscriptionSink,
+  streamSubscriptionsOf,
+} from '../streams/stream-subscriptions.ts'
 import { credentialsOf } from './visitor-credentials.ts'
 
 type Open = Parameters<ReturnType<typeof streamSubscriptionsOf>['open']>[0]
