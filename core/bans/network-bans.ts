@@ -65,10 +65,6 @@ export const isNetworkBanned = async (core: Core, network: string | undefined): 
 
 /** Returns the latest end of a ban of networks that was set for this browser or subject. */
 export async function networkBannedUntil({ db, now }: Core, visitorIds: string[]): Promise<Date | undefined> {
-  const [latest] = await db.networkBans
-    .find({ visitorIds: { $in: visitorIds }, endsAt: { $gt: new Date(now()) } })
-    .sort({ endsAt: -1 })
-    .limit(1)
-    .toArray()
-  return latest?.endsAt
+  const banned = { visitorIds: { $in: visitorIds }, endsAt: { $gt: new Date(now()) } }
+  return (await db.networkBans.findOne(banned, { sort: { endsAt: -1 } }))?.endsAt
 }

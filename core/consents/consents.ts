@@ -123,11 +123,10 @@ export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session
   const latest = session.consents?.at(-1)
   // A decision from before the session began is a copy of an earlier session's decision.
   if (!latest || latest.decidedAt < session.createdAt) return
-  const [heir] = await core.db.sessions
-    .find({ ...othersOf(session), _id: { $nin: removedIds } }, { projection: { _id: 1 } })
-    .sort({ createdAt: -1 })
-    .limit(1)
-    .toArray()
+  const heir = await core.db.sessions.findOne(
+    { ...othersOf(session), _id: { $nin: removedIds } },
+    { projection: { _id: 1 }, sort: { createdAt: -1 } },
+  )
   if (heir) await core.db.sessions.updateOne({ _id: heir._id, ...unlessRecorded(latest) }, adding(latest))
 }
 
@@ -138,14 +137,10 @@ async function storedConsentOf(core: Core, session: Session): Promise<StoredCons
   const kept = (own?.afterErasures ?? []).map((erasureId) => ({
     $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],
   }))
-  const [found] = await core.db.sessions
-    .find(
-      { ...othersOf(session), consents: { $exists: true }, ...(kept.length > 0 && { $and: kept }) },
-      { projection: { consents: { $slice: -1 } } },
-    )
-    .sort({ 'consents.decidedAt': -1 })
-    .limit(1)
-    .toArray()
+  const found = await core.db.sessions.findOne(
+    { ...othersOf(session), consents: { $exists: true }, ...(kept.length > 0 && { $and: kept }) },
+    { projection: { consents: { $slice: -1 } }, sort: { 'consents.decidedAt': -1 } },
+  )
   return found?.consents?.[0]
 }
 

@@ -265,8 +265,8 @@ export async function endOverdueGrowth(core: Core): Promise<number | undefined> 
   const overdue = await findGrowing(core, { 'growth.until': { $lte: at } }, overdueBatch)
   await Promise.all(overdue.map((event) => end(core, event, 'interrupted', at)))
   const marked = { 'growth.until': { $exists: true } }
-  const options = { hint: 'growing', projection: { growth: 1 }, sort: { 'growth.until': 1 }, limit: 1 } as const
-  const [next] = await core.db.events.find(marked, options).toArray()
+  const earliest = { hint: 'growing', projection: { growth: 1 }, sort: { 'growth.until': 1 } } as const
+  const next = await core.db.events.findOne(marked, earliest)
   return msUntil(next?.growth?.until, core.now)
 }
 

@@ -86,8 +86,8 @@ export async function recordReceipt(
   // Receipts of one conversation run one after another. Of equal receipts, only the first changes messages.
   const oneAtATime = { key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }
   await receiptsOf(core).run(async () => {
-    const found = core.db.events.find(agentMessages(conversationId, upToSequence)).sort({ sequence: -1 }).limit(1)
-    const [latest] = await found.project<WithId<EventDocument>>(withoutBody).toArray()
+    const newest = { projection: withoutBody, sort: { sequence: -1 } } as const
+    const latest = await core.db.events.findOne(agentMessages(conversationId, upToSequence), newest)
     if (latest && before(target).includes(stateOf(latest))) await change(core, [latest], target)
   }, [oneAtATime])
 }

@@ -133,8 +133,8 @@ export async function endOverdueTyping(core: Core): Promise<number | undefined> 
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
     if (turns.length === overdueBatch) continue
-    const next = await typing.find({}, { projection: { endsAt: 1 }, sort: { endsAt: 1 }, limit: 1 }).toArray()
-    return msUntil(next[0]?.endsAt, core.now)
+    const next = await typing.findOne({}, { projection: { endsAt: 1 }, sort: { endsAt: 1 } })
+    return msUntil(next?.endsAt, core.now)
   }
 }
 
