@@ -97,8 +97,8 @@ export const typingEndsOf = perCore((core) => {
   const createdAt = core.now()
 
   function mayType(conversationId: string) {
-    const since = wakeupsOf(core).isAlone() ? Math.max(createdAt, typedAt.get(conversationId) ?? 0) : core.now()
-    return core.now() - since <= lastsMs(core)
+    const since = Math.max(createdAt, typedAt.get(conversationId) ?? 0)
+    return core.now() - since <= lastsMs(core) || !wakeupsOf(core).isAlone()
   }
 
   /** Any process may end a turn, because the one that began it may die. */
