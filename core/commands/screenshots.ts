@@ -6,7 +6,7 @@ import { invalid, logFailure, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
 import { isIdempotencyKey } from '../rules.ts'
-import type { Session, VisitorCredentials } from '../sessions/model.ts'
+import type { Session, VisitorOperation } from '../sessions/model.ts'
 import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { requireOwnCommand } from './command-decisions.ts'
@@ -14,11 +14,9 @@ import { commandStoreOf } from './command-store.ts'
 import { type Command, type CommandState, stateAt, type UploadedScreenshot } from './model.ts'
 import { screenshotStoreOf } from './screenshot-store.ts'
 
-export interface ScreenshotUpload {
-  credentials: VisitorCredentials
+export interface ScreenshotUpload extends VisitorOperation {
   requestId: string
   contentType: string
-  idempotencyKey: string
   /** Length of the file in bytes, if the client announced it. */
   byteLength?: number
 }

@@ -18,7 +18,7 @@ import { operationKeys } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { field, isIdempotencyKey, text, validate } from '../rules.ts'
 import { searchIndexOf } from '../search/search-index.ts'
-import { operationSessionOf, type VisitorCredentials } from '../sessions/model.ts'
+import { operationSessionOf, type VisitorOperation } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { formIssues, formKinds, storedFields } from '../workspaces/forms.ts'
@@ -81,7 +81,7 @@ export async function submitForm(
     form,
     fields: given,
     idempotencyKey,
-  }: { credentials: VisitorCredentials; form: FormKind; fields: Record<string, string>; idempotencyKey: string },
+  }: VisitorOperation & { form: FormKind; fields: Record<string, string> },
 ) {
   const visitor = await visitorAccessOf(core).authorize(credentials)
   const { session, installation } = visitor
