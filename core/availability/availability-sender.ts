@@ -26,8 +26,8 @@ export const encodeAvailability = ({ online, nextChangeAt }: AvailabilityState):
   JSON.stringify({ online, nextChangeAt: nextChangeAt?.toISOString() })
 
 /**
- * Sends `availability.changed` to the open streams of an installation: to each stream only a state that
- * differs from the last one that it got.
+ * Sends `availability.changed` to the open streams of an installation. A stream gets a state only if it
+ * differs from the last one that the stream got.
  */
 export const availabilitySenderOf = perCore((core) => {
   const { bus, logger, now } = core

@@ -1,15 +1,15 @@
 export type Follower = ReturnType<typeof createFollower>
 
 /**
- * The one runner of what is repaired later, because no write spans two documents. What is left to do is
- * stored, as a position in a log or as a mark in a document, so a crash only delays it.
+ * Runs all work that is repaired later, because no write spans two documents. The work that is left is
+ * stored, as a position in a log or as a mark in a document. So a crash only delays it.
  *
  * @param read returns at most `batch` items after the stored position, or with the mark, oldest first
  * @param handle does the work of these items, then moves the position or removes their marks. It must
  *   accept items that were handled before. Throws if some must be read again. Returns false if another
  *   process has moved the position and goes on from there.
  * @param since returns the time since which an item waits. Default: there is no lag.
- * @param paced runs a batch, after a pause that keeps the work polite
+ * @param paced runs a batch, after a pause that spares other calls of the database
  */
 export function createFollower<T>(options: {
   batch: number

@@ -6,7 +6,7 @@ import { stackFrames } from '../../platform/observability/stack-frames.ts'
 const logEveryMs = 60_000
 /** The first run begins within this time, because a crash may have left work. */
 const firstRunMs = 5_000
-/** A job with a longer period also waits that long before its first run. */
+/** A job with a longer period waits for about one period before its first run. */
 const longPeriodMs = 60_000
 /** Shortest pause before work that `run` says is due. The clocks of cores differ. */
 const minPauseMs = 20
@@ -28,7 +28,7 @@ export function createJob(options: {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
   let running: Promise<unknown> | undefined
-  /** Time of the next run, on the clock of `performance`. During a run, of the one after it. */
+  /** Time of the next run, on the clock of `performance`. During a run, it is the time of the run after it. */
   let nextAt = Number.POSITIVE_INFINITY
   let state: 'created' | 'started' | 'stopped' = 'created'
   let lastSuccessAt = Date.now()

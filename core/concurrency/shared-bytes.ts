@@ -14,8 +14,8 @@ export function createSharedBytes(max: number) {
       }
       return {
         /**
-         * Counts bytes. Returns false, and counts nothing, beyond the maximum of the holder, or beyond
-         * its fair share once all holders have used the memory up.
+         * Counts bytes. Returns false, and counts nothing, if the holder would then exceed its maximum.
+         * Once all holders have used the memory up, the maximum is the holder's fair share.
          */
         take(bytes: number) {
           const isFair = used + bytes <= max || own + bytes <= max / holders

@@ -56,7 +56,7 @@ it('an end that repeats the first text conflicts on a core that has not seen the
   expect(await codeOf(end)).toBe('IDEMPOTENCY_CONFLICT')
 })
 
-it('a late repeat on a core that has not seen the later texts takes none of them away', async () => {
+it('a late repeat on a core that has not seen the later texts removes none of them', async () => {
   const visitor = await cores.newVisitor()
   await append(cores.core, visitor, 'a', 0, 'one ')
   await append(cores.other, visitor, 'a', 4, 'two ')
@@ -65,7 +65,7 @@ it('a late repeat on a core that has not seen the later texts takes none of them
   expect((await cores.log(visitor.conversationId))[0]?.message?.body).toBe('one two three')
 })
 
-it('a core that hears of a part, but not of the one before it, reads the whole text', async () => {
+it('a core that receives a part, but not the part before it, reads the whole text', async () => {
   const { core } = cores
   const visitor = await cores.newVisitor()
   const { conversationId } = visitor

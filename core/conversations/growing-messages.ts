@@ -306,8 +306,8 @@ const grownOf = ({ message: { messageId }, growth: { length, state } }: GrowingE
 })
 
 /**
- * What a part is for a message: its next text, its end, a repeat of accepted text, text for a message
- * that has ended, another text than the accepted one, or text beyond the end.
+ * Classifies a part: the `next` text, the `end`, a `repeat` of accepted text, text that is too `late` because
+ * the message has ended, a `conflict` with the accepted text, or text `beyond` the end.
  */
 function classify(
   { message: { body, redactedAt, quickReplies = [] }, growth: { state, length } }: GrowingEvent,

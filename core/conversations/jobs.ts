@@ -17,7 +17,7 @@ import { endOverdueTyping, typingEndsOf } from './typing.ts'
 import { tellUnseenMessages } from './unseen-messages.ts'
 import { visitorPresenceOf } from './visitor-presence.ts'
 
-/** This core usually knows when something ends. The sweep finds what it was not told about. */
+/** This core usually knows when something ends. The sweep finds what this core was not told about. */
 const sweepEveryMs = 60_000
 const reconcileEveryMs = 30_000
 const missedMessagesEveryMs = 3000

@@ -87,7 +87,7 @@ async function moveLook({ db }: Core, conversationId: string, from: Date, to: Da
   return modifiedCount === 1
 }
 
-/** Returns the shortest wait of the conversation's websites in milliseconds; undefined if none wants to know. */
+/** Returns the shortest wait of the conversation's websites in milliseconds; undefined if none has a wait. */
 async function waitOf(core: Core, conversationId: string) {
   const waits = (await sitesOf(core, conversationId)).flatMap((site) =>
     site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],

@@ -26,7 +26,7 @@ import { reconcileSubject } from './subjects.ts'
 interface IdentityChange extends VisitorOperation {
   /** The client's IP address, if the gateway knows it. */
   clientAddress?: string
-  /** The renewal token of the present session. Only then an answer for this session has it too. */
+  /** The renewal token of the present session. Without it, an answer for this session has no token. */
   renewalToken?: string
 }
 

@@ -37,7 +37,7 @@ export async function decideConversation(core: Core, session: Session, predecess
   return updated
 }
 
-/** Completes what a process left that died after it had closed the predecessor of a session. */
+/** Decides the conversation of sessions whose process died after it had closed their predecessors. */
 export async function reconcileSubject(core: Core, subjectId: string) {
   for (const session of await sessionStoreOf(core).findProvisional(subjectId)) {
     const [predecessor] = await sessionStoreOf(core).find([session.provisionalFor!])

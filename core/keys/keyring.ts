@@ -15,7 +15,7 @@ export interface SecretKey {
 
 /**
  * Time in milliseconds for which a silent core counts as live. A resting core announces its keys
- * every 25 s. A silent one may only be slow, or starts again with the same keys.
+ * every 25 s. A silent core may only be slow, or it may start again with the same keys.
  */
 const liveForMs = 45_000
 

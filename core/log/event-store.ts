@@ -336,7 +336,7 @@ export async function withTexts(events: Collection<EventDocument>, found: LogEve
 
 const outcomes: Record<string, InsertOutcome> = { by_sequence: 'sequence_taken', by_operation: 'operation_taken' }
 
-/** Returns the index of each rejected event and the reason. Throws an error with another cause again. */
+/** Returns the index of each rejected event and the reason. Rethrows other errors. */
 function rejections(error: unknown): [number, InsertOutcome][] {
   const isBulk = error instanceof MongoBulkWriteError
   const single = isDuplicateKey(error)

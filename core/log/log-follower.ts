@@ -60,8 +60,8 @@ const settledMs = 90_000
 const eventsPerRead = 500
 
 /**
- * Reads every event of all logs once more, oldest first, some time after it was written. It completes
- * what the core that appended the event derives from it at once, but a crash, a full queue or a failed
+ * Reads every event of all logs once more, oldest first, some time after it was written. The core that
+ * appended the event derives data from it at once. The follower adds what a crash, a full queue or a failed
  * write left out.
  *
  * - All cores may run it. One of them moves the stored position, an id of an event, and the others then

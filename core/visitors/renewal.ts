@@ -67,9 +67,10 @@ export async function renewSession(
 
 /**
  * Rotates the renewal token. A renewal with the previous token returns the current token, so that all
- * tabs of a duplicated session get the same one. The previous token stays valid until its grant expires,
- * or until the new grant expires if it already has. This covers a lost response and duplicated tabs that
- * slept too. A repeat of the operation whose process died after the rotation may use it at any time.
+ * tabs of a duplicated session get the same one. The previous token stays valid until its grant expires.
+ * If its grant has expired already, the token stays valid until the new grant expires. This covers a lost
+ * response and duplicated tabs that slept too. If the process of an operation died after the rotation, a
+ * repeat of the operation may use the previous token at any time.
  */
 async function rotate(
   core: Core,

@@ -7,8 +7,8 @@ export interface WakeupDocument {
   /** Id of the process that wrote the document. */
   from: string
   /**
-   * New ends of logs, and whether each conversation is closed then. With the event if it is small, so
-   * that other processes need not read it; else with the time since when the visitor waits.
+   * New ends of logs, and whether each conversation is closed then. An end has its event if the event is
+   * small, so that other processes need not read it. Otherwise it has the time since which the visitor waits.
    */
   heads: [
     conversationId: string,
@@ -43,7 +43,7 @@ export type AnnouncedEvent = Omit<LogEvent, 'operationKey' | 'inputHash'>
 export type PassedEnds = Pick<WakeupDocument, 'heads' | 'grown'>
 
 /**
- * Messages between the processes of one machine, whose embedded engine does not hold questions for new
+ * Messages between the processes of one machine, whose embedded engine does not let a read wait for new
  * documents. A nudge may be late or lost.
  */
 export interface Nudge {
@@ -162,12 +162,12 @@ export function createWakeupStore({
       const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now())).finally(() => ownWrite.resolve())
       // A tailable cursor on an empty collection ends at once.
       await beat(new ObjectId())
-      // Beats announce themselves to no other core, except for this first one.
+      // Of the beats, only this first one is announced to the other cores.
       nudge?.announce()
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = createCursorProof(beat, monotonic, isNeeded)
       beatIfDue = proof.beatIfDue
-      // The server may hold a question for longer than the interval of the beats.
+      // A read may wait at the server for longer than the interval of the beats.
       const beats = setInterval(beatIfDue, beatEveryMs)
       const close = () => void cursor.close().catch(() => {})
       signal.addEventListener('abort', close, { once: true })

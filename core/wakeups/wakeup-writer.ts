@@ -94,7 +94,7 @@ export function createWakeupWriter({
       next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
     },
 
-    /** Resolves when the other processes can read it, with the number of wake-ups with state changes so far. */
+    /** Resolves when the others can read the wake-up. Returns the number of wake-ups with state changes so far. */
     publish() {
       const { promise } = next.published
       publishing

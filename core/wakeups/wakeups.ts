@@ -42,7 +42,7 @@ export const wakeupsOf = perCore((core) => {
 })
 
 /**
- * How long wake-ups are kept. Cursors read them within a second. They contain ids and events, so they
+ * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids and events, so they
  * must be gone within the minute after which a removal ends.
  */
 const keptMs = 30_000
@@ -56,9 +56,9 @@ export const wakeupJobs = (core: Core) =>
   createJobs(core, { 'sweep of wake-ups': [sweepEveryMs, () => sweepWakeups(core)] })
 
 /**
- * Sends wake-ups between the cores, through a capped collection that every core follows. All that a core
- * tells the others is in its one order: new ends of logs, changes before and after their write,
- * confirmations of changes, and beats by which a core proves that it has read everything.
+ * Sends wake-ups between the cores, through a capped collection that every core follows. The collection
+ * has everything in one order: new ends of logs, changes before and after their write, confirmations of
+ * changes, and beats by which a core proves that it has read everything.
  */
 export function createWakeups({
   store,
