@@ -1,11 +1,7 @@
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
-import {
-  type StreamSubscription,
-  type SubscriptionSink,
-  streamSubscriptionsOf,
-} from '../streams/stream-subscriptions.ts'
+import { type StreamSubscription, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { type AvailabilityState, readAvailability } from './availability.ts'
 import { operatorPresenceOf, presenceChanged } from './operator-presence.ts'
@@ -49,20 +45,17 @@ export const availabilitySenderOf = perCore((core) => {
   }
 
   function tell(publicSiteKey: string, { streams }: Site, data: string) {
-    const bySink = new Map<SubscriptionSink, number[]>()
-    let hasHeld = false
-    for (const stream of streams) {
-      if (stream.toldAvailability === data) continue
-      // The stream cannot send now: its session is being checked, or the stream is still opening.
-      if (stream.isHeld || !stream.isOpen) hasHeld = true
-      else {
-        stream.toldAvailability = data
-        bySink.set(stream.sink, [...(bySink.get(stream.sink) ?? []), stream.id])
-      }
-    }
-    const occurredAt = new Date(now())
-    for (const [sink, ids] of bySink) sink.availability(ids, { occurredAt, data })
-    if (hasHeld) setTimeout(() => look(publicSiteKey), heldPauseMs).unref()
+    const untold = [...streams].filter(({ toldAvailability }) => toldAvailability !== data)
+    // The other streams cannot send now: their session is being checked, or they are still opening.
+    const ready = untold.filter(({ isHeld, isOpen }) => isOpen && !isHeld)
+    for (const stream of ready) stream.toldAvailability = data
+    const change = { occurredAt: new Date(now()), data }
+    for (const [sink, theirs] of Map.groupBy(ready, (stream) => stream.sink))
+      sink.availability(
+        theirs.map(({ id }) => id),
+        change,
+      )
+    if (ready.length < untold.length) setTimeout(() => look(publicSiteKey), heldPauseMs).unref()
   }
 
   function look(publicSiteKey: string) {
