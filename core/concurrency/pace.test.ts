@@ -20,6 +20,23 @@ describe('a pace', () => {
     }
   })
 
+  it('limits pieces that run at the same time to the share together', async () => {
+    const paced = createPace({ share: 1 / 5 })
+    const began = performance.now()
+    let worked = 0
+    async function repeat(workMs: number) {
+      for (let piece = 0; piece < 3; piece += 1) {
+        await paced(async () => {
+          const from = performance.now()
+          if (piece > 0) expect(worked / (from - began)).toBeLessThanOrEqual(0.26)
+          await delay(workMs)
+          worked += performance.now() - from
+        })
+      }
+    }
+    await Promise.all([repeat(1), repeat(10), repeat(20)])
+  })
+
   it('runs the first piece at once, and skips a pause with `atOnce`', async () => {
     const paced = createPace({ everyMs: forever })
     expect(await paced(async () => 1)).toBe(1)

@@ -18,8 +18,8 @@ const grows = { fromMs: 1_000, overMs: 2_000 }
 
 /**
  * Returns a function that runs pieces of background work, each after a pause, so that they do not delay
- * database calls for messages. After an idle time, work starts at once. The `signal` of a piece ends its
- * pause, and `atOnce` skips it.
+ * database calls for messages. Pauses of pieces that run at the same time add up. After an idle time,
+ * work starts at once. The `signal` of a piece ends its pause, and `atOnce` skips it.
  */
 export function createPace({
   share = 1,
@@ -31,18 +31,20 @@ export function createPace({
   let pausedUntil = Number.NEGATIVE_INFINITY
 
   return async <T>(work: () => Promise<T>, options: { signal?: AbortSignal; atOnce?: boolean } = {}) => {
-    const waitMs = pausedUntil - performance.now()
-    if (waitMs > 0 && !options.atOnce)
-      await delay(waitMs, undefined, { signal: options.signal ?? signal }).catch(() => {})
+    const { atOnce = false, signal: ending = signal } = options
+    const waitMs = () => (atOnce || ending?.aborted ? 0 : pausedUntil - performance.now())
+    // A piece that ran meanwhile may have made the pause longer.
+    for (let ms = waitMs(); ms > 0; ms = waitMs()) await delay(ms, undefined, { signal: ending }).catch(() => {})
     const began = performance.now()
     try {
       return await work()
     } finally {
-      const tookMs = performance.now() - began
+      const endedAt = performance.now()
       const behind = Math.min(1, Math.max(0, lagMs() - grows.fromMs) / grows.overMs)
       const grown = share + (1 - share) * behind
-      const pauseMs = Math.min(tookMs * (1 / grown - 1), maxPauseMs)
-      pausedUntil = began + Math.max(everyMs, tookMs + pauseMs)
+      const leftMs = Math.max(0, pausedUntil - endedAt)
+      const pauseMs = Math.min(leftMs + (endedAt - began) * (1 / grown - 1), maxPauseMs)
+      pausedUntil = Math.max(began + everyMs, endedAt + pauseMs)
     }
   }
 }
