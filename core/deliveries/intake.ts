@@ -164,7 +164,7 @@ export function newDelivery(
   },
 ): NewDelivery {
   const { content, subscription, operation, requestedBy, isSuppressed } = options
-  const { data: _, isTest: __, occurredAt: ___, ...about } = content
+  const { eventType, leadId, conversationId, messageSequence } = content
   const { subscriptionId, workspaceId, status, workflow } = subscription
   const at = new Date(core.now())
   const deliveryId = newId('dlv')
@@ -174,9 +174,12 @@ export function newDelivery(
   const isPaused = status === 'disabled' && !outcome
   const attempt = newAttempt(at, { manual: requestedBy !== undefined, requestedBy, outcome })
   return {
-    ...about,
     deliveryId,
     workspaceId,
+    eventType,
+    leadId,
+    conversationId,
+    messageSequence,
     subscriptionId,
     destination: subscriptionId,
     status: outcome ? 'failed' : isPaused ? 'held' : 'pending',
