@@ -18,7 +18,7 @@ const SOLE_SILENT_MS = 15_000
 /**
  * Probes a core until the signal aborts, less often while it does not answer. The pool skips a core whose
  * answer closes the connection: it is starting or stopping. A core that is silent for 500 ms while another
- * answers is cut, so that its calls fail over. If no other answers, they cannot, and it is cut after 15 s.
+ * answers is cut, so that its calls fail over. If no other core answers, it is cut after 15 s.
  */
 export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }

@@ -261,7 +261,7 @@ async function allOf(running: Set<Promise<void>>) {
   while (running.size > 0) await Promise.all(running)
 }
 
-/** Measures and traces one attempt in the trace of its delivery, which the destination does not learn. */
+/** Measures one attempt, and adds it to the trace of its delivery. The destination does not get the trace. */
 function observeAttempt(
   delivery: ClaimedDelivery,
   { attempts, attemptDuration }: DeliveryMetrics,

@@ -282,7 +282,7 @@ export const viewAttempts = (delivery: Delivery) => delivery.attempts.map((_, in
 
 /**
  * Returns an attempt in the form of the API (contract, section 5). The latest one has the status of its
- * delivery, and each earlier one that with which it ended.
+ * delivery. An earlier one has the status with which it ended.
  */
 function viewAttempt(delivery: Delivery, index: number) {
   const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery

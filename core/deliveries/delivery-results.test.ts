@@ -254,7 +254,7 @@ describe('validation of results', () => {
     expect(seen.settled).toEqual([])
   })
 
-  it('a single result is written without a pipeline, which costs more, and equal results share a write', () => {
+  it('a single result is written without a pipeline, because that is cheaper, and equal results share a write', () => {
     const ended = (deliveryId: string) => ({
       ...{ kind: 'outcome' as const, deliveryId, claimId: 'clm', attemptId: `att ${deliveryId}`, index: 0 },
       ...{ at: new Date(at), outcome: { status: 'accepted', responseClass: 'accepted', durationMs: 5 } as const },

@@ -6,8 +6,8 @@ type Write = AnyBulkWriteOperation<DeliveryDocument>
 /**
  * Returns the writes of settlements. Each applies only while the delivery has the claim. Equal outcomes of
  * one claim share a write, because one more write costs the database three times as much as one more
- * document in it. An answer of a receiver may quote the message of the delivery: its outcome has two writes,
- * of which one applies, with the text or, after a withdrawal, without.
+ * document in it. A receiver's answer may quote the message of the delivery. So an outcome with a text has
+ * two writes, of which one applies: the second leaves out the text, after a withdrawal of the message.
  */
 export function settlementWrites(settlements: Settlement[]): Write[] {
   return [...Map.groupBy(settlements, groupKey).values()].flatMap((group) => {

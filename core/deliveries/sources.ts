@@ -15,7 +15,7 @@ type About = Pick<Delivery, 'deliveryId' | 'leadId' | 'conversationId' | 'messag
 
 /** Milliseconds after which a delivery of an erased visitor is looked at again. */
 const postponedMs = 30_000
-/** Longer than the time from the read of what a new delivery carries to its write. */
+/** A new delivery is written within this time after its source was read. */
 const rememberedMs = 30_000
 const maxRemembered = 10_000
 /** A removal waits for the workers for this time at most. Later attempts end on their own. */
@@ -23,10 +23,10 @@ const recallMs = 1_000
 const recallCheckMs = 20
 
 /**
- * Keeps what was removed from leaving in a delivery. Each delivery is checked after its claim was stored,
- * and a removal looks for deliveries after it was stored, so one finds the other. A new delivery was read
- * from its source a moment ago: it is checked only if a change may have arrived since, because a removal
- * looks for deliveries after every core knows of it.
+ * Prevents deliveries from sending removed data. Each delivery is checked after its claim was stored, and
+ * a removal looks for deliveries after the removal was stored, so one finds the other. The source of a new
+ * delivery was read a moment ago. So a new delivery is checked only if its source may have changed since: a
+ * removal looks for deliveries after every core knows of the removal.
  */
 export const changedSourcesOf = perCore((core) => {
   const { bus } = core

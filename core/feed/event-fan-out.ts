@@ -116,7 +116,7 @@ export const eventFanOutOf = perCore((core) => {
       return follower.run()
     },
 
-    /** Whether deliveries were created lately for this feed, or without an id for any feed. */
+    /** Whether deliveries were created lately for this feed. Without an id: for any feed. */
     isFollowed: (workspaceId?: string) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
     lagMs,
     close: () => closed.abort(),

@@ -42,7 +42,7 @@ interface InboxPlace {
   conversationId: string
 }
 
-/** The next review of a conversation or session: at the end of the period that begins at `reviewAt`, or later. */
+/** The next review is at the end of the period that begins at `reviewAt`, or at `postponedUntil`. */
 interface NextReview {
   reviewAt?: Date
   postponedUntil?: Date
