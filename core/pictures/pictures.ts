@@ -49,6 +49,7 @@ export async function setFace(core: Core, operator: string, picture: NewPicture)
 
 export async function facesOf(core: Core, workspaceId: string, operators: string[]): Promise<Map<string, string>> {
   const found = await picturesOf(core, workspaceId, operators.map(faceOf))
+  // The newest picture of an operator is set last, so it replaces the others.
   return new Map(found.reverse().map(({ owner, url }) => [owner.slice(faceOf('').length), url]))
 }
 
