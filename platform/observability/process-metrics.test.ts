@@ -27,3 +27,8 @@ it('has the expiry of a token and of a certificate, and whether the TLS files on
     ].sort(),
   )
 })
+
+it('reads whether TLS files are invalid without a read of another metric', async () => {
+  const { registry } = createProcessMetrics([{ part: 'core', tls: { expiresAt: () => 0, isStale: () => true } }])
+  expect(await registry.getSingleMetricAsString('service_tls_stale')).toContain('{part="core"} 1')
+})

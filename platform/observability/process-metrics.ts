@@ -35,10 +35,10 @@ export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger) {
   }
   const withTls = parts.flatMap(({ part, tls }) => (tls ? [{ part, tls }] : []))
   atScrape(tlsExpiry, () => {
-    for (const { part, tls } of withTls) {
-      tlsExpiry.set({ part }, tls.expiresAt() / 1000)
-      tlsStale.set({ part }, tls.isStale() ? 1 : 0)
-    }
+    for (const { part, tls } of withTls) tlsExpiry.set({ part }, tls.expiresAt() / 1000)
+  })
+  atScrape(tlsStale, () => {
+    for (const { part, tls } of withTls) tlsStale.set({ part }, tls.isStale() ? 1 : 0)
   })
   return { registry }
 }
