@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, CDPSession, Page } from 'playwright-core'
+import { closeServer } from '../platform/http/bounded-server.ts'
 import { launchChromium } from '../test/support/chromium.ts'
 import { operatorOf } from '../test/support/operator.ts'
 import { buildWidgetIfStale } from '../widget/build.ts'
@@ -59,8 +60,7 @@ export const part: Part = async ({ rounds, quick, log }) => {
     log(`round ${round + 1}: ${JSON.stringify(closed)}`)
   }
   await browser.close()
-  site.closeAllConnections()
-  site.close()
+  await closeServer(site)
   await stop()
 
   const slow = (steps: Figures[], figure: string) => slowdown * middle(steps, figure)

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
 import { readSuppressionList } from '../../contract/suppression-list.ts'
+import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import { command, type Group, many, text, UsageError, type Values } from '../command.ts'
 import { page, workspace } from './flags.ts'
 
@@ -42,17 +43,13 @@ export function readEntries(content: string): Entry[] {
   return entries.map(({ kind, value }) => ({ of: { case: kind, value } }))
 }
 
-function* inParts(entries: Entry[]): Generator<Entry[]> {
-  for (let from = 0; from < entries.length; from += perCall) yield entries.slice(from, from + perCall)
-}
-
 export const suppressions: Group = {
   add: command({
     summary: 'Add people whom the workspace must not contact; entries that are on the list stay',
     flags: { ...people, reason: text('for the record, at most 512 characters') },
     async run({ workspaces }, { workspaceId, reason, ...named }) {
       const total = { added: 0, existing: 0 }
-      for (const entries of inParts(await entriesOf(named))) {
+      for (const entries of slicesOf(await entriesOf(named), perCall)) {
         const { added, existing } = await workspaces.addSuppressions({ workspaceId, entries, reason })
         total.added += added
         total.existing += existing
@@ -69,7 +66,7 @@ export const suppressions: Group = {
         return { removed }
       }
       let removed = 0
-      for (const entries of inParts(await entriesOf(named)))
+      for (const entries of slicesOf(await entriesOf(named), perCall))
         removed += (await workspaces.removeSuppressions({ workspaceId, entries })).removed
       return { removed }
     },

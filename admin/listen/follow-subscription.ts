@@ -1,5 +1,6 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
+import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import type { Services } from '../services.ts'
 import { type Following, untilAnswered } from './follow-feed.ts'
 import { type LocalEvent, type LocalPage, localEvent } from './local-event.ts'
@@ -50,8 +51,8 @@ export async function* followSubscription(
 
   async function fieldsOf(leadIds: string[]) {
     const fields = new Map<string, Record<string, string>>()
-    for (let from = 0; from < leadIds.length; from += 100) {
-      const query = { workspaceId, leadIds: leadIds.slice(from, from + 100), limit: 100 }
+    for (const part of slicesOf(leadIds, 100)) {
+      const query = { workspaceId, leadIds: part, limit: 100 }
       for (const lead of (await leads.listLeads(query, { signal, timeoutMs })).leads)
         fields.set(lead.leadId, lead.fields)
     }

@@ -1,5 +1,6 @@
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { readPage } from '../page-token.ts'
 import type { PolicyChange } from './model.ts'
 
@@ -18,8 +19,7 @@ export async function recordPolicyChange<R>(
   write: () => Promise<R>,
 ): Promise<R> {
   const changeId = core.plannedIds('chg', operation)
-  const entry = { ...change, at: new Date(core.now()), isConfirmed: false }
-  await core.db.policyChanges.updateOne({ _id: changeId }, { $setOnInsert: entry }, { upsert: true })
+  await insertOnce(core.db.policyChanges, { _id: changeId, ...change, at: new Date(core.now()), isConfirmed: false })
   let result: R
   try {
     result = await write()

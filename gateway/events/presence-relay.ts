@@ -4,6 +4,7 @@ import type {
   PresenceUpdateSchema,
   PresentStreamSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import { perGateway } from '../gateway.ts'
 import type { EventLink } from './event-link.ts'
 
@@ -43,9 +44,7 @@ export const presenceOf = perGateway(() => {
     report: (report: Report) => void changes.reports.push(report),
 
     greet(link: Sender) {
-      const opened = [...streams.values()]
-      for (let start = 0; start < opened.length; start += STREAMS_PER_UPDATE)
-        send(link, { opened: opened.slice(start, start + STREAMS_PER_UPDATE) })
+      for (const opened of slicesOf([...streams.values()], STREAMS_PER_UPDATE)) send(link, { opened })
     },
 
     flush(links: Iterable<Sender>) {
