@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, UnsecuredJWT } from 'jose'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { listen } from '../../test/support/listen.ts'
 import { damaged } from '../../test/support/nasty-values.ts'
 import { signWorkspaceSession, workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import type { ServiceError } from '../errors.ts'
@@ -49,14 +49,9 @@ async function startKeySet(alg: string) {
     if (keySet.silent) return limit.abort(new DOMException('late', 'TimeoutError'))
     response.writeHead(keySet.status, { 'content-type': 'application/json' }).end(JSON.stringify(keySet))
   })
-  server.listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  onTestFinished(() => {
-    vi.restoreAllMocks()
-    server.closeAllConnections()
-    server.close()
-  })
-  keySet.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`
+  const { url } = await listen(server)
+  onTestFinished(() => void vi.restoreAllMocks())
+  keySet.url = `${url}/keys`
   async function newKey(kid: string) {
     const { publicKey, privateKey } = await generateKeyPair(alg)
     keySet.keys.push({ ...(await exportJWK(publicKey)), kid, alg, use: 'sig' })

@@ -50,7 +50,7 @@ export function createTestClock() {
   return clock
 }
 
-interface GatewayOptions {
+export interface GatewayOptions {
   env?: Record<string, string>
   cores?: TestCore[]
   staticFolders?: StaticFolders

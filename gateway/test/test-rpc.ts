@@ -1,41 +1,32 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { Code, ConnectError, createClient } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { createConnectTransport } from '@connectrpc/connect-web'
-import { onTestFinished } from 'vitest'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { atFileEnd } from '../../test/support/clean-up.ts'
+import { listen } from '../../test/support/listen.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
-import { startTestGateway } from './test-gateway.ts'
+import { type GatewayOptions, startTestGateway } from './test-gateway.ts'
 
 export const SEND = '/rpc/service.messaging.v1.MessagingService/SendAgentMessage'
 export const LIST = '/rpc/service.messaging.v1.MessagingService/ListConversations'
 export const GET = '/rpc/service.messaging.v1.MessagingService/GetConversation'
 export const WATCH = '/rpc/service.messaging.v1.MessagingService/WatchConversations'
-/** Registers a step of the end of a test, or of a file. */
-type AtEnd = (step: () => Promise<void>) => void
 
 /** Starts a core over HTTP with the methods that operators call. */
-async function startCore(atEnd: AtEnd) {
+async function startCore() {
   const core = {
-    url: '',
     calls: [] as { method: string; headers: Headers; request: unknown }[],
     watching: 0,
     refuse: undefined as ConnectError | undefined,
     tell: () => {},
     /** The core answers a call after this promise has resolved. */
     held: undefined as Promise<void> | undefined,
-    async die() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
   }
-  const server: Server = createServer(
+  const server = createServer(
     connectNodeAdapter({
       routes(router) {
         router.service(MessagingService, {
@@ -88,21 +79,18 @@ async function startCore(atEnd: AtEnd) {
       },
     }),
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  core.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  atEnd(() => core.die().catch(() => {}))
-  return core
+  const { url, close: die } = await listen(server)
+  return Object.assign(core, { url, die })
 }
 
 /** Starts a gateway with cores, and returns clients that send a workspace session. */
 export async function startRpc({
   cores = 1,
-  env = {} as Record<string, string>,
-  atEnd = onTestFinished as AtEnd,
-} = {}) {
+  env,
+  atEnd,
+}: Pick<GatewayOptions, 'env' | 'atEnd'> & { cores?: number } = {}) {
   const session = await signWorkspaceSession({ claims: { scope: 'messages:read messages:write' } })
-  const wired = await Promise.all(Array.from({ length: cores }, () => startCore(atEnd)))
+  const wired = await Promise.all(Array.from({ length: cores }, startCore))
   const gateway = await startTestGateway({ env: { CORE_URLS: wired.map(({ url }) => url).join(','), ...env }, atEnd })
   const transport = (format: 'json' | 'binary' = 'json', token = session) =>
     createConnectTransport({
