@@ -78,8 +78,8 @@ export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
 }
 
 /**
- * Like `toGatewayError`, for a call with an operator's session, which the codes `Unauthenticated` and
- * `PermissionDenied` then concern.
+ * Converts the error of a call with an operator's session. `Unauthenticated` and `PermissionDenied` concern
+ * this session, so they are passed on.
  */
 export function operatorError(error: unknown): GatewayError {
   const code = error instanceof ConnectError ? errorInfoOf(error)?.code : undefined

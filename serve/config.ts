@@ -13,7 +13,7 @@ export const serveSettings = defineSettings({
   ),
 })
 
-/** Completes the environment, so that only a proxy on this machine reaches the parts unless it says otherwise. */
+/** Completes the environment. Without settings of hosts, only a proxy on this machine reaches the parts. */
 function environmentOfParts(given: NodeJS.ProcessEnv) {
   const { DOMAIN } = serveSettings.read(given)
   const defaults: NodeJS.ProcessEnv = {

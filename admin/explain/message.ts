@@ -1,7 +1,7 @@
 import { timeText } from '../output.ts'
 import type { Services } from '../services.ts'
 
-/** Answers where a message is, and where to look if it was slow. Changes no state of the message. */
+/** Says where a message is, and where to look if it was slow. Changes no state of the message. */
 export async function* explainMessage(
   services: Services,
   conversationId: string,

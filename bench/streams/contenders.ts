@@ -12,7 +12,7 @@ import { type OpenServer, startBare } from '../rivals/servers.ts'
 import { profiling, type ServiceOptions, startService } from '../service.ts'
 import { createVisitors, pageHeaders, widgetPath } from '../visitors.ts'
 
-/** A running stream server. Its work are the commands of visitors and publisher. Visitors connect to `server`. */
+/** A running stream server. Its `work` takes the commands of visitors and publisher. Visitors connect to `server`. */
 export interface Streaming extends Running {
   servers: StartedProcess[]
   behind: StartedProcess[]

@@ -42,7 +42,7 @@ import { given, withoutEmpty } from './proto-values.ts'
 const outboxMax = 50
 const reconnectMinMs = 500
 
-/** A setting that the request to create or the request to update lacks does not compile. */
+/** Code does not compile if the request to create or the request to update lacks a setting. */
 type SettingsRequest = Pick<CreateInstallationRequest, Exclude<keyof InstallationSettings, 'enabled'>> &
   Partial<Pick<UpdateInstallationRequest, 'enabled'>>
 

@@ -33,8 +33,8 @@ type Stored<T> = T extends Timestamp
 type StoredFields<T> = { [K in Exclude<keyof T, '$typeName' | '$unknown'>]?: Stored<T[K]> | undefined }
 
 /**
- * Returns a message with those fields of a document that it has too. Fields of other names are given beside
- * them. Throws for an unknown name of an enum.
+ * Returns a message with the fields of a document that have the same names. The caller adds fields with other
+ * names. Throws for an unknown name of an enum.
  */
 export function toProto<Desc extends DescMessage>(
   schema: Desc,

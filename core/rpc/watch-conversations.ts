@@ -19,7 +19,7 @@ type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 /** The pause between heartbeats. The console closes a stream that is silent for longer. */
 const heartbeatMs = 15_000
 
-/** Memory of the unread frames of one inbox stream, about in bytes. */
+/** Approximate memory of the unread frames of one inbox stream, in bytes. */
 const maxUnread = 32 * 1024 * 1024
 /** Memory of a frame or an event in addition to its texts. */
 const partBytes = 512

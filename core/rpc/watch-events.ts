@@ -28,7 +28,7 @@ import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
-/** About the bytes of a gateway's unread frames. One with more is disconnected and resumes its streams. */
+/** Approximate bytes of a gateway's unread frames. A gateway with more is disconnected and resumes its streams. */
 const maxUnread = 64 * 1024 * 1024
 /** Memory of a frame in addition to its texts and ids. */
 const frameBytes = 256

@@ -3,7 +3,7 @@ import { constants, type Http2ServerResponse } from 'node:http2'
 
 export type Response = ServerResponse | Http2ServerResponse
 
-/** Memory that a call is counted with, in addition to its messages. */
+/** Memory that is counted for a call, in addition to its messages. */
 const callBytes = 4 * 1024
 const defaultMaxBytes = 256 * 1024 * 1024
 /** The time within which a caller must send its message. */

@@ -74,8 +74,8 @@ const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 10_000
 /**
- * How long a verified token is cached. Tokens of a removed key may be accepted for this time. A token's
- * use is noted once in it.
+ * How long a verified token is cached. Tokens of a removed key may be accepted for this time. In this time,
+ * the use of a token is noted once.
  */
 const maxCachedMs = 60_000
 

@@ -57,7 +57,7 @@ export const siteDirectoryOf = perCore((core): SiteDirectory => {
 
 /**
  * The caller's workspace; undefined for all. The functions below throw `NotFound` for an object of
- * another workspace, like for an unknown one.
+ * another workspace, as for an unknown one.
  */
 type Scope = string | undefined
 

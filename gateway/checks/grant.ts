@@ -13,10 +13,7 @@ export interface Visitor {
 declare module 'fastify' {
   interface FastifyContextConfig {
     scoped?: boolean
-    /**
-     * Whether the route accepts a grant of a closed session. A client can so repeat the call that closed
-     * it.
-     */
+    /** Whether the route accepts a grant of a closed session, for repeats of the call that closed it. */
     closedToo?: boolean
     /** Whether the route accepts an expired grant while its session can be renewed. */
     expiredToo?: boolean

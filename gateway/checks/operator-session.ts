@@ -76,8 +76,8 @@ export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): 
 }
 
 /**
- * Returns the header to forward to a core, which alone can verify it. Throws `Unauthenticated` if it has no
- * workspace session, for example a service token.
+ * Returns the header to forward to a core, which alone can verify it. Throws `Unauthenticated` if it has a
+ * service token, or anything else that is no workspace session.
  */
 export function operatorAuthorization(request: Pick<FastifyRequest, 'headers'>): string {
   const { token, audiences } = unverifiedToken(request)

@@ -39,8 +39,8 @@ export const keepPrivate: Check = (_request, reply) =>
   void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
 
 /**
- * Throws `PermissionDenied` for a page of another host. A second protection: such a page has no session to
- * send, and cannot read the answer without CORS headers.
+ * Throws `PermissionDenied` for a page of another host. This is a second protection: such a page has no
+ * session to send, and cannot read the answer without CORS headers.
  */
 export const requireSameOrigin: Check = (request) => {
   const { origin, 'sec-fetch-site': site } = request.headers

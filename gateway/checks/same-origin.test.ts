@@ -5,7 +5,7 @@ import { openSocket } from '../test/test-socket.ts'
 const BASE = '/api/integrations/v1/widget'
 const own = { origin: null, 'sec-fetch-site': 'same-origin' }
 
-/** Starts a gateway whose own origin is allowed, and two that only a proxy knows. */
+/** Starts a gateway. Allows its own origin, and two origins that only a proxy knows. */
 const startOwnGateway = async (env: Record<string, string> = {}) => withOwnOrigin(await startTestGateway({ env }))
 /** For cases that leave no trace in a gateway. */
 const shared = sharedGateway()

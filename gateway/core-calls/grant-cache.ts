@@ -38,7 +38,7 @@ const RECHECK_MS = 250
 export const grantsOf = perGateway((gateway) => {
   const { now } = gateway.clock
   const { sessions } = coreOf(gateway)
-  // Not the LRU cache's `fetchMethod`: it reuses every pending call, also one too old for `confirm`.
+  // The LRU cache's `fetchMethod` would reuse every pending call, also one too old for `confirm`.
   const calls = createLruCache<Call>(GRANTS_MAX)
 
   function ask(credentials: Credentials, correlationId: string, expiredToo: boolean) {

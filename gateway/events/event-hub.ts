@@ -131,8 +131,8 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /**
-   * Subscribes on the core with the fewest subscriptions; on one that refused the entry only if no other
-   * is up. If none is up, the entry waits. Returns false if no core is up or connecting.
+   * Subscribes on the core with the fewest subscriptions. Uses a core that refused the entry only if no other
+   * core is up. If none is up, the entry waits. Returns false if no core is up or connecting.
    */
   function attach(entry: Entry) {
     const up = linksUp()
@@ -298,7 +298,7 @@ export const hubOf = perGateway((gateway) => {
     balance()
   }
 
-  /** Moves nothing while earlier ones have not opened again, or soon after a core refused one. */
+  /** Moves nothing while moved subscriptions have not opened again, or soon after a core refused one. */
   function balance() {
     if (clock.now() < balanceAfter || [...pending].some(({ opened }) => opened)) return
     const up = linksUp()

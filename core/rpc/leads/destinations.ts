@@ -170,7 +170,7 @@ export function subscriptionCalls(core: Core) {
   } satisfies Partial<ServiceImpl<typeof LeadService>>
 }
 
-/** The settings of an update. Undefined ones stay. */
+/** The settings of an update. Undefined settings stay unchanged. */
 const destinationSettings = ({
   destinationUrl,
   name,
