@@ -7,7 +7,7 @@ import { localStore } from '../storages.ts'
 import { createAlerts } from './alerts.ts'
 
 /** IndexedDB as the tabs of a browser share it: requests are answered later, and transactions run one after the other. */
-function createDatabases() {
+function createDatabases(isFull = false) {
   const stored = new Map<string, unknown>()
   let last = Promise.resolve()
   const transaction = () => {
@@ -25,13 +25,14 @@ function createDatabases() {
       put: (value: unknown, key: string) => request(() => stored.set(key, structuredClone(value))),
       openCursor: () => request(() => null),
     }
-    const made = { objectStore: () => store, oncomplete() {} }
+    const made = { objectStore: () => store, oncomplete() {}, onabort() {} }
     last = last.then(async () => {
       for (let step = steps.shift(); step; step = steps.shift()) {
         step()
         await Promise.resolve()
       }
-      made.oncomplete()
+      if (isFull) made.onabort()
+      else made.oncomplete()
     })
     return made
   }
@@ -108,4 +109,11 @@ it('notifies once of a message that several tabs receive, also in a tab that rec
   expect(shown).toHaveLength(1)
   await Promise.all([late, tabs[1]!].map((tab) => tab.receive(3, 'And to Linz?')))
   expect(shown).toEqual(['Do you ship to Graz?', 'And to Linz?'])
+})
+
+it('notifies of a message if the storage is full', async () => {
+  databases = createDatabases(true)
+  vi.stubGlobal('indexedDB', databases)
+  await openTab(conversation(1, 'Before')).receive(2, 'Do you ship to Graz?')
+  expect(shown).toEqual(['Do you ship to Graz?'])
 })

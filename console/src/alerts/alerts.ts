@@ -47,7 +47,9 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
   async function alert(found: Alert, sequence: number) {
     const isOn = isEnabled.peek()
     // Claimed also while alerts are off: a slower tab could otherwise alert when they are switched on.
-    if (!(await claim(found.conversationId, sequence)) || !isOn) return
+    // Without storage, for example in a private window, each tab alerts on its own.
+    const isFirst = await claim(found.conversationId, sequence).catch(() => true)
+    if (!isFirst || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) chime.play()
     if (isFocused) return
@@ -148,12 +150,12 @@ function createClaims(owner: string) {
   })
   opening.catch(() => {})
 
-  /** Returns true for the first caller per message, over all tabs, unless a later message was claimed. */
-  return async (conversationId: string, sequence: number): Promise<boolean> => {
-    // Without storage, for example in a private window, each tab alerts on its own.
-    const database = await opening.catch(() => undefined)
-    if (!database) return true
-    const transaction = database.transaction(storeName, 'readwrite')
+  /**
+   * Returns true for the first caller per message, over all tabs, unless a later message was claimed.
+   * Rejects if the storage fails.
+   */
+  return async (conversationId: string, sequence: number) => {
+    const transaction = (await opening).transaction(storeName, 'readwrite')
     const store = transaction.objectStore(storeName)
     const found = store.get(conversationId)
     let isFirst = false
@@ -161,8 +163,10 @@ function createClaims(owner: string) {
       isFirst = (found.result?.sequence ?? 0) < sequence
       if (isFirst) store.put({ sequence, at: Date.now() }, conversationId)
     }
-    await done(transaction)
-    return isFirst
+    return new Promise<boolean>((resolve, reject) => {
+      transaction.oncomplete = () => resolve(isFirst)
+      transaction.onabort = () => reject(transaction.error)
+    })
   }
 }
 
@@ -184,12 +188,6 @@ function removeOld(database: IDBDatabase, before: number) {
     cursor.continue()
   }
 }
-
-const done = (transaction: IDBTransaction) =>
-  new Promise<void>((resolve, reject) => {
-    transaction.oncomplete = () => resolve()
-    transaction.onabort = () => reject(transaction.error)
-  })
 
 const prefix = 'service.console.focus '
 
