@@ -3,7 +3,7 @@ import { statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
 import { createOperations } from './operations.ts'
 import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
-import { destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
+import { countOfDeliveries, destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
 import { countOf, formatFull, formatShort, formatTime } from './time.ts'
 
 describe('the parser of routes', () => {
@@ -100,6 +100,11 @@ describe('the times of the console', () => {
 it('a number stands with the singular or the plural', () => {
   const texts = [countOf(1, '# rating', '# ratings'), countOf(0, '# rating', '# ratings')]
   expect([...texts, countOf(1_200, '# entry', '# entries')]).toEqual(['1 rating', '0 ratings', '1,200 entries'])
+})
+
+it('a number of deliveries stands with the singular or the plural, and says where the service stops counting', () => {
+  const texts = [1, 2, 9_999, 10_000].map((count) => countOfDeliveries(count, '# delivery', '# deliveries'))
+  expect(texts).toEqual(['1 delivery', '2 deliveries', '9,999 deliveries', '10,000 or more deliveries'])
 })
 
 describe('the idempotency key of an operation', () => {

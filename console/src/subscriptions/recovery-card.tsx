@@ -7,7 +7,7 @@ import { SelectField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, When } from '../ui/page.tsx'
 import type { SubscriptionPart } from './destinations.ts'
-import { heldNumber } from './subscription-words.ts'
+import { countOfDeliveries } from './subscription-words.ts'
 
 const periods = [
   ['1', 'last hour'],
@@ -70,7 +70,7 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
               )
             }
           >
-            {heldNumber(counted.count)} deliveries can be sent again.
+            {countOfDeliveries(counted.count, '# delivery can be sent again.', '# deliveries can be sent again.')}
             {status !== SubscriptionStatus.ENABLED && ' Enable the destination first.'}
           </Notice>
         )}

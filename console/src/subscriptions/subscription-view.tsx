@@ -15,7 +15,7 @@ import type { SubscriptionPart } from './destinations.ts'
 import { HeadersCard } from './headers-card.tsx'
 import { RecoveryCard } from './recovery-card.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
-import { actionText, disabledText, heldNumber } from './subscription-words.ts'
+import { actionText, countOfDeliveries, disabledText } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
@@ -91,7 +91,11 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
         <Notice tone="warning">
           Disabled. {disabledText(disabledReason)}{' '}
           {heldDeliveries > 0
-            ? `${heldNumber(heldDeliveries)} ${heldDeliveries === 1 ? 'delivery is' : 'deliveries are'} held and will be sent when you enable it.`
+            ? countOfDeliveries(
+                heldDeliveries,
+                '# delivery is held and will be sent when you enable it.',
+                '# deliveries are held and will be sent when you enable it.',
+              )
             : 'New deliveries are held, not lost.'}
         </Notice>
       )}

@@ -1,5 +1,6 @@
 import { DisabledReason } from '#proto/lead/v1/subscription_pb.js'
 import { leadFieldName } from '../../../contract/lead-fields.ts'
+import { countOf, formatNumber } from '../time.ts'
 
 const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.OPERATOR]: 'An operator disabled it.',
@@ -9,9 +10,11 @@ const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.GONE]: 'The destination is gone (410, or repeated 404). Check its URL, then enable it again.',
 }
 
-/** The service counts deliveries up to this number. */
-const heldCountMax = 10_000
-export const heldNumber = (held: number) => (held < heldCountMax ? String(held) : `${heldCountMax} or more`)
+const countedMax = 10_000
+
+/** Does what `countOf` does for deliveries, which the service counts up to `countedMax`. */
+export const countOfDeliveries = (count: number, one: string, many = one) =>
+  count < countedMax ? countOf(count, one, many) : many.replace('#', `${formatNumber(countedMax)} or more`)
 
 export const disabledText = (reason: DisabledReason) => reasons[reason] ?? 'The reason is unknown.'
 

@@ -6,7 +6,7 @@ import { EnabledTag } from '../ui/dialog.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Empty, Icon, Page, RowText } from '../ui/page.tsx'
 import { listSubscriptions, nameOf } from './destinations.ts'
-import { disabledText, heldNumber } from './subscription-words.ts'
+import { countOfDeliveries, disabledText } from './subscription-words.ts'
 
 /** Lists the lead subscriptions of the workspace, then its event hooks. */
 export function SubscriptionsView() {
@@ -82,7 +82,7 @@ function Row({ id, destination, text }: { id: string; destination: Subscription 
           {text}
           {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
         </RowText>
-        {heldDeliveries > 0 && <span class="tag warn">{heldNumber(heldDeliveries)} held</span>}
+        {heldDeliveries > 0 && <span class="tag warn">{countOfDeliveries(heldDeliveries, '# held')}</span>}
       </a>
     </li>
   )
