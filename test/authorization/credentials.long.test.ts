@@ -6,6 +6,7 @@ import { dataFolderSecrets } from '../../serve/data-folder.ts'
 import { type Operation, operationsOf } from '../fuzz/route-cases.ts'
 import { signAssertion } from '../support/assertion.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { damaged } from '../support/nasty-values.ts'
 import { testDatabase } from '../support/test-database.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { type Fixtures, newFixtures } from './fixtures.ts'
@@ -90,7 +91,7 @@ async function walkCredentials(stack: LocalStack, operations: Operation[], fixtu
       const { path: target, body, contentType } = routeRequests[route]!(resources)
       const bodies = [body]
       if (route === 'POST /sessions/identify') bodies.push({ assertion: assertion(sub ?? 'new') })
-      const wrongToken = `${renewalToken.slice(0, -3)}abc`
+      const wrongToken = damaged(renewalToken)
       if (route === 'POST /sessions/identify')
         bodies.push({ assertion: assertion(sub ?? 'new'), renewalToken: wrongToken })
       if (route === 'DELETE /sessions/identify') bodies.push({ renewalToken: wrongToken })
