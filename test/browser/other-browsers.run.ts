@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { builtFile } from '../../widget/test/built-files.ts'
+import { listen } from '../support/listen.ts'
 import { faultsOfPage, howToInstall, type OtherBrowser, otherBrowsers } from '../support/other-browsers.ts'
 import { openShop, type Shop } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -38,11 +37,10 @@ async function startTamperingServer(isTampered: (path: string) => boolean) {
         'cache-control': tampers ? 'no-store' : 'public, max-age=31536000, immutable',
       })
       .end(body)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  const { url: origin, close } = await listen(server)
   await shop.operator.workspaces.updateInstallation({ siteKey: shop.siteKey, origins: [shop.origin, origin] })
-  return { origin, close: () => server.close() }
+  return { origin, close }
 }
 
 const gatewayUrl = () => `http://localhost:${shop.network.port}`
@@ -135,7 +133,7 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
       await openChat(browser)
       // The French texts are refused, so the chat is in English.
       await shows(browser, 'We are online')
-      server.close()
+      await server.close()
     })
   })
 }

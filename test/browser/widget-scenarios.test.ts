@@ -1,5 +1,3 @@
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
@@ -7,11 +5,11 @@ import { type ScenarioServer, startScenarioServer } from '../../widget/test/scen
 import type { SiteKey } from '../../widget/test/scenarios.ts'
 import { sharedChromium } from '../support/chromium.ts'
 import { itLong } from '../support/is-long.ts'
+import { listen } from '../support/listen.ts'
 
 let browser: Browser
 let gateway: ScenarioServer
 let context: BrowserContext
-let sites: Server[] = []
 let complaints: string[] = []
 
 beforeAll(async () => {
@@ -20,23 +18,17 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   complaints = []
-  sites = []
   gateway = await startScenarioServer({ heartbeatMs: 1_000 })
 })
 afterEach(async () => {
   await context.close()
-  for (const site of sites) {
-    site.closeAllConnections()
-    site.close()
-  }
   await gateway.close()
 })
 
 /** Opens the demo shop in a new browser context and collects the page's errors and warnings. */
 async function visit(siteKey: SiteKey, options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
   const site = await createDemoSite({ gatewayUrl: gateway.url, siteKey })
-  sites.push(site)
-  await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
+  const { url } = await listen(site)
   context = await browser.newContext(options)
   const page = await context.newPage()
   page.on('console', (message) => {
@@ -48,7 +40,7 @@ async function visit(siteKey: SiteKey, options: Parameters<Browser['newContext']
       console.error('CSP: ' + event.violatedDirective + ' ' + event.blockedURI)
     })`,
   })
-  await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`)
+  await page.goto(url)
   return page
 }
 

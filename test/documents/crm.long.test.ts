@@ -1,12 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { newSecret } from '../support/hostile-deliveries.ts'
+import { listen } from '../support/listen.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -97,11 +97,11 @@ describe.each([
   })
   const answersFile = join(folder, `${name}.jsonl`)
   let relay: StartedProcess
+  let crmUrl: string
   let url = ''
 
   async function start() {
     const port = await freePort()
-    const crmUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     url = `http://127.0.0.1:${port}/`
     relay = await startProcess({
       entry: `docs/examples/${name}-relay.ts`,
@@ -123,13 +123,10 @@ describe.each([
   const upserts = () => calls.filter(({ path }) => !path.endsWith('/token'))
 
   beforeAll(async () => {
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    crmUrl = (await listen(server)).url
     await start()
   })
-  afterAll(async () => {
-    await relay.stop()
-    server.close()
-  })
+  afterAll(() => relay.stop())
 
   it('creates and updates the record of the mail address, and sends a repeated delivery once', async () => {
     const one = delivery('dlv_1', { email: 'Ada.L@example.com', [named]: 'Zoë' })

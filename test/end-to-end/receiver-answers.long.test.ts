@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -11,6 +10,7 @@ import { createWorkspace } from '../../core/workspaces/workspaces.ts'
 import { senderWith } from '../../delivery/test/test-sender.ts'
 import { startWorker } from '../../delivery/test/test-worker.ts'
 import { isLong } from '../support/is-long.ts'
+import { listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 
 /** What a destination sends, and how the attempts must end. */
@@ -206,6 +206,7 @@ const rounds = isLong ? 9 : 4
 /** Number of requests for each answer. */
 const requests = answers.map(() => 0)
 const sockets = new Set<Socket>()
+let destinationUrl: string
 
 /** Sends the answer whose index the lead has as its name. */
 const receiver = createServer({ noDelay: true }, (socket) => {
@@ -230,19 +231,16 @@ const receiver = createServer({ noDelay: true }, (socket) => {
 
 beforeAll(async () => {
   await test.open({ count: 1 })
-  receiver.listen(0, '127.0.0.1')
-  await once(receiver, 'listening')
+  destinationUrl = `${(await listen(receiver)).url}/`
 })
 afterAll(() => {
   for (const socket of sockets) socket.destroy()
-  receiver.close()
 })
 
 it('each answer of a destination has its response class and its number of requests', async () => {
   const core = test.cores[0]!
   const { workspaceId } = await createWorkspace(core, 'Shop')
   const operator = await test.client(core, operatorScopes, workspaceId)
-  const destinationUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
   const { subscriptionId } = await operator.createSubscription({ destinationUrl, mappedFields: ['name'] })
   // Without idle connections, bytes that follow a complete answer cannot meet another request.
   const sender = senderWith({ maxIdle: 0 })

@@ -9,6 +9,7 @@ import { serveMetrics } from '../../platform/observability/metrics-server.ts'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { freePort } from '../support/free-port.ts'
 import { itLong } from '../support/is-long.ts'
+import { listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 
 const CLIENTS = 10
@@ -41,12 +42,9 @@ async function startHealth(): Promise<number> {
 async function startDemo(): Promise<number> {
   const server = await createDemoSite({ gatewayUrl: 'http://127.0.0.1:1', siteKey: 'pk_demo' })
   boundServer(server)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  const { port, close } = await listen(server)
+  onTestFinished(close)
+  return port
 }
 
 function askWithoutReading(port: number, path: string, times: number): Socket {

@@ -1,34 +1,24 @@
-import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { listen } from '../../test/support/listen.ts'
 import { createDemoSite } from './server.ts'
 
 const identity = { kid: 'kid-1', secret: 'a-secret-that-stays-on-the-backend' }
-let site: Server
 let origin: string
 
-async function listening(options: Partial<Parameters<typeof createDemoSite>[0]> = {}): Promise<Server> {
+/** Returns the origin of a new shop. */
+async function startShop(options: Partial<Parameters<typeof createDemoSite>[0]> = {}) {
   const server = await createDemoSite({
     gatewayUrl: 'http://gateway.test:8080',
     siteKey: 'pk_test',
     identity,
     ...options,
   })
-  server.listen(0)
-  await once(server, 'listening')
-  return server
+  return (await listen(server, 'localhost')).url
 }
-const originOf = (server: Server) => `http://localhost:${(server.address() as AddressInfo).port}`
 
 beforeAll(async () => {
-  site = await listening()
-  origin = originOf(site)
-})
-afterAll(() => {
-  site.closeAllConnections()
-  site.close()
+  origin = await startShop()
 })
 
 /**
@@ -133,11 +123,9 @@ describe('identity assertions of the demo shop', () => {
   })
 
   it('the demo shop offers no identity assertions without an identity secret', async () => {
-    const bare = await listening({ identity: undefined })
-    const page = await fetch(`${originOf(bare)}/account`).then((response) => response.text())
+    const bare = await startShop({ identity: undefined })
+    const page = await fetch(`${bare}/account`).then((response) => response.text())
     expect(page).not.toContain('data-signs-identity')
-    bare.closeAllConnections()
-    bare.close()
   })
 })
 

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { widgetLanguages } from '../../contract/widget-locales.ts'
+import { listen } from '../../test/support/listen.ts'
 import { builtFile } from './built-files.ts'
 import type { ScenarioConversation } from './scenario-conversation.ts'
 import { createScenarioFeatures } from './scenario-features.ts'
@@ -40,11 +40,11 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { url, close } = await listen(server)
   const beating = options.heartbeatMs ? setInterval(heartbeat, options.heartbeatMs) : undefined
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     requests,
     heartbeat,
     features,
@@ -83,8 +83,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 
     async close() {
       clearInterval(beating)
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await close()
     },
   }
 
