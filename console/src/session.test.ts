@@ -95,11 +95,11 @@ describe('the session of a browser', () => {
     const browser = newBrowser()
     const tab = browser.newTab()
     await tab.signIn({ link: 'good' }, { displayName: 'Ada' })
-    let release = () => {}
-    browser.state.held = new Promise((resolve) => (release = resolve))
+    const held = Promise.withResolvers<void>()
+    browser.state.held = held.promise
     const loading = tab.load()
     await tab.signOut()
-    release()
+    held.resolve()
     await loading
     expect([tab.current.value, tab.ended.value]).toEqual([undefined, 'signed_out'])
   })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { signAssertion } from '../../test/support/assertion.ts'
 import { isLong, today } from '../../test/support/is-long.ts'
+import { latest } from '../../test/support/latest.ts'
 import { type TestDatabase, testDatabase } from '../../test/support/test-database.ts'
 import { workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import { readCoreConfig } from '../config.ts'
@@ -66,7 +67,7 @@ export function testCores(options: CoresOptions = {}): TestCores {
     cores = await startTestCores(database, options)
   })
   afterAll(() => cores?.stop())
-  return new Proxy({} as TestCores, { get: (_, property) => Reflect.get(cores!, property) })
+  return latest(() => cores!)
 }
 
 /** Starts cores over one database, with a shared clock and one installation. */

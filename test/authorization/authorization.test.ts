@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startTestCores, type TestCores } from '../../core/test/cores.ts'
 import { servedMethods } from '../../core/test/operator-calls.ts'
 import { type Operation, operationsOf } from '../fuzz/route-cases.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { type TestDatabase, testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { dataSources, type ShownData, walkData } from './data-matrix.ts'
@@ -18,15 +18,14 @@ import { methodWalk } from './rpc-matrix.ts'
 const database = testDatabase()
 const coresDatabase = testDatabase()
 const client = new MongoClient(database.uri)
-let stack: LocalStack
 let fixtures: Fixtures
 let operations: Operation[]
 let cores: TestCores
 let data: ShownData
 let methods: Map<string, Row>
 
+const stack = useLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
 beforeAll(async () => {
-  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
   fixtures = await newFixtures(stack)
   operations = operationsOf(await (await fetch(`${stack.gateways[0]!.url}/docs/openapi.json`)).json())
   cores = await startTestCores(coresDatabase)

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
 import { botOf, robo } from '../support/bot.ts'
-import { testDatabase } from '../support/test-database.ts'
 import { useLiveConsole } from './live-console.ts'
 
-const live = useLiveConsole(testDatabase())
+const live = useLiveConsole()
 const { button, openConversation } = live
 
 it('an operator sees a bot’s message and request, stops the bot and gives the conversation back', async () => {

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { act, useLiveConsole } from './live-console.ts'
 
-const live = useLiveConsole(testDatabase())
+const live = useLiveConsole()
 const { open, button, dialog, newVisitor } = live
 
 /** Counts what the operator does: clicks, keys and texts. */

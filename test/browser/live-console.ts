@@ -4,16 +4,14 @@ import { afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { buildConsoleIfStale } from '../../console/build.ts'
 import type { DemoFile } from '../../dev/demo-seed.ts'
 import { sharedChromium } from '../support/chromium.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import type { TestDatabase } from '../support/test-database.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import type { Visitor } from '../support/visitor.ts'
 
 /**
  * Starts a real stack. Before each test of the calling file, signs in an operator in a new page.
  * After each test, expects no error in the page.
  */
-export function useLiveConsole(database: TestDatabase) {
-  let stack: LocalStack
+export function useLiveConsole() {
   let gatewayUrl: string
   let demo: DemoFile
   let browser: Browser
@@ -21,12 +19,9 @@ export function useLiveConsole(database: TestDatabase) {
   /** Errors of the page, including policy violations. */
   let consoleErrors: string[]
 
+  beforeAll(buildConsoleIfStale)
+  const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '100' } })
   beforeAll(async () => {
-    await buildConsoleIfStale()
-    stack = await startLocalStack({
-      database,
-      env: { RATE_LIMIT_FACTOR: '100' },
-    })
     demo = stack.demo
     gatewayUrl = stack.gateways[0]!.url
     browser = await sharedChromium()

@@ -3,20 +3,17 @@ import { afterEach, beforeAll, expect } from 'vitest'
 import { runAdmin } from '../../admin/run-admin.ts'
 import { buildConsoleIfStale } from '../../console/build.ts'
 import { sharedChromium } from '../support/chromium.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { pageSizes } from '../support/page-checks.ts'
-import { testDatabase } from '../support/test-database.ts'
 
 /** Starts two cores and two gateways, and opens the browsers of persons, each with an authenticator. */
 export function useLiveTeam() {
-  const database = testDatabase()
   const contexts: BrowserContext[] = []
-  let stack: LocalStack
   let browser: Browser
 
+  beforeAll(buildConsoleIfStale)
+  const stack = useLocalStack({ cores: 2, gateways: 2, env: { RATE_LIMIT_FACTOR: '100' } })
   beforeAll(async () => {
-    await buildConsoleIfStale()
-    stack = await startLocalStack({ database, cores: 2, gateways: 2, env: { RATE_LIMIT_FACTOR: '100' } })
     browser = await sharedChromium()
   })
   afterEach(async () => {

@@ -4,23 +4,20 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../support/is-long.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
-const database = testDatabase()
-let stack: LocalStack
+const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
+const stack = useLocalStack({ cores: 2, gateways: 0, env })
 let receiver: Receiver
 let worker: StartedProcess
 let leads: Operator['leads']
 
 beforeAll(async () => {
-  const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' }
   receiver = await startReceiver()
-  stack = await startLocalStack({ database, cores: 2, gateways: 0, env })
   worker = await startWorker(env)
   leads = stack.operator().leads
 })

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { signAssertion } from '../support/assertion.ts'
 import { imageOf } from '../support/images.ts'
 import { leaksIn, planted } from '../support/leaks.ts'
-import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { useLocalStack } from '../support/local-stack.ts'
 import { startLocalWorker } from '../support/local-worker.ts'
 import type { Operator } from '../support/operator.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
@@ -15,7 +15,10 @@ import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 
 const database = testDatabase()
-let stack: LocalStack
+const stack = useLocalStack({
+  database,
+  env: { RATE_LIMIT_FACTOR: '1000', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' },
+})
 let receiver: Receiver
 let operator: Operator
 let visitor: Visitor
@@ -30,10 +33,6 @@ beforeAll(async () => {
       response.writeHead(status, { 'x-planted': planted }).end(`{"error":"${planted}"}`),
     )
   }
-  stack = await startLocalStack({
-    database,
-    env: { RATE_LIMIT_FACTOR: '1000', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' },
-  })
   await startLocalWorker(stack)
   operator = stack.operator()
 })
