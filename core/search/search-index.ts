@@ -1,3 +1,4 @@
+import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createJobs } from '../concurrency/job.ts'
 import { createPace } from '../concurrency/pace.ts'
@@ -114,10 +115,10 @@ export const searchIndexOf = perCore((core) => {
     const searched = events.filter(isSearched)
     const missing = new Set((await store.missing(searched.flatMap(sourceOf))).map(placeOf))
     const absent = searched.filter((event) => sourceOf(event).some((source) => missing.has(placeOf(source))))
-    for (let start = 0; start < absent.length; start += batchSize)
+    for (const part of slicesOf(absent, batchSize))
       await write(async () => {
         if (!isRecent(readAt)) throw new Error('the events were read too long ago')
-        await addMessages(absent.slice(start, start + batchSize))
+        await addMessages(part)
       })
     await write(() => addVisitors(searched))
     await write(() => addOthers(searched))
