@@ -92,7 +92,7 @@ export function createJob(options: {
 /** Creates jobs from their names, periods and functions. */
 export const createJobs = (
   { logger }: { logger: Logger },
-  jobs: Record<string, readonly [everyMs: number, run: () => Promise<unknown>]>,
+  jobs: Record<string, [everyMs: number, run: () => Promise<unknown>]>,
 ) => Object.entries(jobs).map(([name, [everyMs, run]]) => createJob({ name, everyMs, run, logger }))
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

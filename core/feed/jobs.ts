@@ -1,6 +1,5 @@
 import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
-import type { Marked } from '../leads/leads.ts'
 import { conversationFeedOf } from './conversation-feed.ts'
 import { eventFanOutOf } from './event-fan-out.ts'
 import { removeOldEntries } from './feed-log.ts'
@@ -10,17 +9,17 @@ import { leadFeedOf } from './lead-feed.ts'
 const flushEveryMs = 1_000
 /** Milliseconds between looks for what other cores have left out. */
 const catchUpEveryMs = 60_000
-const marks: Marked[] = ['leads', 'deliveries', 'subscriptions']
 
 /** Returns the jobs, and makes the parts that follow the bus. */
 export function feedJobs(core: Core) {
   feedReaderOf(core)
-  const [conversations, leads, fanOut] = [conversationFeedOf(core), leadFeedOf(core), eventFanOutOf(core)]
+  const [conversations, fanOut] = [conversationFeedOf(core), eventFanOutOf(core)]
+  const { leads, deliveries, subscriptions } = leadFeedOf(core).followers
   return createJobs(core, {
     'feed of conversations': [flushEveryMs, conversations.flush],
-    ...Object.fromEntries(
-      marks.map((what) => [`feed of ${what}`, [catchUpEveryMs, leads.followers[what].run] as const]),
-    ),
+    'feed of leads': [catchUpEveryMs, leads.run],
+    'feed of deliveries': [catchUpEveryMs, deliveries.run],
+    'feed of subscriptions': [catchUpEveryMs, subscriptions.run],
     'catch-up of the feed': [catchUpEveryMs, conversations.catchUp],
     'fan-out of the feed': [flushEveryMs, fanOut.flush],
     'catch-up of the fan-out': [catchUpEveryMs, fanOut.catchUp],
@@ -37,7 +36,7 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
 /** Adds entries of what was appended or stored before this call, and creates the deliveries. */
 export async function flushFeed(core: Core) {
   await conversationFeedOf(core).flush()
-  for (const what of marks) await leadFeedOf(core).followers[what].run()
+  for (const { run } of Object.values(leadFeedOf(core).followers)) await run()
   await eventFanOutOf(core).flush()
 }
 
