@@ -18,12 +18,12 @@ let leads: Operator['leads']
 
 beforeAll(async () => {
   receiver = await startReceiver()
-  worker = await startWorker(env)
+  worker = await startWorker()
   leads = stack.operator().leads
 })
 afterAll(() => receiver.close())
 
-async function startWorker(env: Record<string, string>): Promise<StartedProcess> {
+async function startWorker(): Promise<StartedProcess> {
   const port = await freePort()
   return startProcess({
     entry: 'delivery/main.ts',
@@ -210,7 +210,7 @@ describe('the worker', () => {
     expect((await worker.exited).code).toBe(0)
     const { subscriptionId } = await subscribe('/200?later')
     const { leadId } = await deliver(subscriptionId)
-    worker = await startWorker({ DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' })
+    worker = await startWorker()
     await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
     expect(receiver.to('/200?later')).toHaveLength(1)
   })
