@@ -4,8 +4,8 @@ export interface BackoffRange {
 }
 
 /**
- * Returns the delay before a retry, of which `attempt` 0 is the first: a random time from `minMs` to
- * a ceiling that doubles up to `maxMs` (full jitter).
+ * Returns the delay before a retry. The first has `attempt` 0. The delay is random, from `minMs` to a
+ * ceiling that doubles up to `maxMs` (full jitter).
  */
 export function backoffDelay(attempt: number, range: BackoffRange, random: () => number): number {
   const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (attempt + 1))

@@ -41,7 +41,7 @@ it('a German text has the placeholders of the English one', () => {
     expect(placeholders(text), english).toEqual(placeholders(english))
 })
 
-it('a text is found in an element, a prop, a literal and a template, and code is none', () => {
+it('texts are found in elements, props, literals and templates, and code is not taken for a text', () => {
   const source = `
     const rows = [['open', 'Open'], [Status.OPEN, 'is open']]
     const view = (name: string) => name === 'Ada' ? <p class="big row" title="Who">Hello <b>you</b></p> : \`\${name} left \${'At once'}\`

@@ -10,7 +10,7 @@ interface SourceText {
 
 const codeProp = /\b(class|rel|accept|autocomplete|icon|kind|href|id|key|d|viewBox|type|role|view|tone|shape|position)$/
 
-/** Returns what may be a text on a screen. Single small words are texts in elements and props only. */
+/** Returns what may be a text on a screen. A single lower-case word counts only in an element or a prop. */
 export function textsIn(path: string, source: string): SourceText[] {
   const texts: SourceText[] = []
   const call = (text: string) => `translateText(${JSON.stringify(text)}`
@@ -44,7 +44,7 @@ export function textsIn(path: string, source: string): SourceText[] {
   return texts
 }
 
-/** Shows the texts of the sources that stand in the file of a language in the language of the operator. */
+/** Replaces each text that has a translation with a call that returns it in the language of the operator. */
 export const translateTexts = (): Plugin => ({
   name: 'translate-texts',
   enforce: 'pre',

@@ -15,7 +15,7 @@ const texts: Record<string, string> | undefined = wanted?.startsWith('de')
     )
   : undefined
 
-/** The chosen language, or else the first of the browser's that is known. English if its texts do not load. */
+/** The chosen language, or else the first known language of the browser. English if the texts do not load. */
 export const language: string = texts ? 'de' : 'en'
 globalThis.document?.documentElement.setAttribute('lang', language)
 
@@ -33,5 +33,5 @@ export const translate = (text: string, ...values: unknown[]) =>
     .replace(/\S(.*\S)?/s, (english) => texts?.[english] ?? english)
     .replace(/\{(\d)\}/g, (_, index) => String(values[index]))
 
-/** Returns the text for the middle of a sentence, where English writes it small. */
+/** Returns the text for the middle of a sentence, where English uses lower case. */
 export const inSentence = (text: string) => (language === 'en' ? text.toLowerCase() : text)

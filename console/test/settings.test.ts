@@ -99,7 +99,7 @@ it('the navigation of a phone shows whole names in German, with the tab of the o
   expect(await cutNames()).toEqual([])
 })
 
-it('the language of the browser replaces an unknown stored one, and English one whose texts do not load', async () => {
+it('the console is shown in the language of the browser if the stored one is unknown, and in English if its texts do not load', async () => {
   const page = await browser.open(core, 'team', { locale: 'de-DE' })
   await page.evaluate(() => localStorage.setItem('service.console.language', 'xx'))
   await page.reload()

@@ -302,7 +302,7 @@ export function limitRules(suite: () => Suite): void {
       follow().catch((error) => codes.push(ConnectError.from(error).code)),
     )
     await until('a refusal', () => codes.includes(Code.ResourceExhausted))
-    // Who follows takes no place of those who read.
+    // Followers of the feed take no places of calls that read it.
     await events.listEvents({ workspaceId })
     stop.abort()
     await Promise.all(following)

@@ -129,7 +129,7 @@ async function deliverLeads() {
   }
 }
 
-/** What a message costs, whoever writes it. The wake-up also announces the entry of the feed of the message before. */
+/** What a message of any author costs. Its wake-up also announces the feed entry of the message before it. */
 const message = {
   'insert events': 1,
   'update conversations by _id': 1,

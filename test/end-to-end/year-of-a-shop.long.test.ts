@@ -278,7 +278,7 @@ it('a shop of five people needs no shell for a year', { timeout: 900_000 }, asyn
     }
   }
 
-  // Each conversation is there with both messages, but for those of erased visitors.
+  // Each conversation has both messages, except those of erased visitors.
   for (const { conversationId, by } of all) {
     const { status, body } = await ada.call(`${messaging}/ListMessages`, { conversationId })
     if (erased.has(conversationId)) expect(status).toBe(404)

@@ -4,8 +4,8 @@ import type { AddressInfo, Server } from 'node:net'
 import { atFileEnd } from './clean-up.ts'
 
 /**
- * Lets a server listen at a free port of this machine. It is closed, with its connections, at the end of the
- * test file or by `close`.
+ * Lets a server listen at a free port of this machine. `close`, or else the end of the test file, closes the
+ * server with its connections.
  */
 export async function listen(server: Server | WebServer, host = '127.0.0.1') {
   await once(server.listen(0, host), 'listening')

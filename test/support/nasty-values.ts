@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 
 /**
- * Returns the token with another letter near its end. The last letters of base64url may not count, and a constant
- * in their place may be what stands there.
+ * Returns the token with one other letter near its end. The last letter of base64url may have unused bits, and
+ * a fixed letter may be the one that the token already has.
  */
 export const damaged = (token: string) => token.replace(/.(?=.{4}$)/, (letter) => (letter === 'A' ? 'B' : 'A'))
 
 /**
- * Any character: a code point that is no surrogate. fast-check's own unit `binary` is the same, and takes a process
- * 1.7 s to build.
+ * Any character: a code point that is no surrogate. The unit `binary` of fast-check is the same, but each
+ * process needs 1.7 s to build it.
  */
 export const anyCharacter = fc
   .integer({ min: 0, max: 0x10f7ff })

@@ -81,7 +81,7 @@ const conversation = (sequence: number, body: string) =>
     },
   } as MessageInitShape<typeof ConversationSchema>)
 
-/** A tab whose inbox has one conversation, and without the focus. */
+/** A tab without the focus, whose inbox has one conversation. */
 function openTab(first: Conversation) {
   const conversations = signal(new Map([['cnv_1', first]]))
   const inbox = { conversations, isListed: signal(true) } as never
@@ -98,7 +98,7 @@ function openTab(first: Conversation) {
   }
 }
 
-it('notifies once of a message that several tabs receive, also in a tab that receives it after the first one was closed', async () => {
+it('notifies once of a message that several tabs receive, and not again in a tab that receives it after the first one was closed', async () => {
   const old = conversation(1, 'Before')
   const tabs = [openTab(old), openTab(old), openTab(old)]
   await Promise.all(tabs.map((tab) => tab.receive(2, 'Do you ship to Graz?')))

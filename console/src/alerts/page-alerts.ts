@@ -96,7 +96,7 @@ const recentMs = 5_000
 /** Time in milliseconds in which another tab of the console may get the focus. */
 const otherTabMs = 1_000
 
-/** Reports while the operator looks at this page: colleagues see it, and nothing is told by push or mail. */
+/** Reports that the operator looks at this page. Colleagues see it, and no push messages or mails are sent. */
 function startAttention(
   report: Report,
   focus: Pick<TabFocus, 'query'>,

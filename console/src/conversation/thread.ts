@@ -275,7 +275,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   }
 
   /**
-   * Assigns the conversation before, so that the visitor learns first who answers; after a failure,
+   * Assigns the conversation first, so that the visitor learns who answers. If that fails, assigns it
    * when the reply is stored.
    */
   function reply(body: string, options: { closes: boolean }) {

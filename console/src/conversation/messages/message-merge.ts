@@ -18,7 +18,7 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   return [...byId.values()].sort((one, other) => one.sequence - other.sequence)
 }
 
-/** Sets a later state of a message. That of an agent's message applies to earlier messages of agents, too. */
+/** Sets a later state of a message. The state of an agent's message also applies to earlier ones. */
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)
   if (!found) return messages
