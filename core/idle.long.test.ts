@@ -21,6 +21,7 @@ import { transportTo } from './test/transports.ts'
 import { credentialsOf, site } from './test/visitor-credentials.ts'
 import { accessOf } from './transport/caller.ts'
 import { createSession } from './visitors/sessions.ts'
+import type { Nudge } from './wakeups/wakeup-store.ts'
 import { tokenIdOf } from './workspaces/access.ts'
 import { revokeToken } from './workspaces/tokens.ts'
 import { operatorScopes } from './workspaces/workspace-sessions.ts'
@@ -31,13 +32,14 @@ let database: ReturnType<typeof testDatabase>
 beforeEach(() => {
   database = testDatabase({ isNew: true })
 })
-const nudge = createTestNudge()
+const testNudge = createTestNudge()
 /** The periods of jobs vary, so that a single minute may have two runs of a job. */
 const minutes = 2
 /** Jobs look for due work with `findAndModify`, which writes nothing if there is none. Its writes are counted apart. */
 const writes = ['insert', 'update', 'delete', 'bulkWrite']
 
-async function startCore() {
+/** @param nudge undefined as in `npm run serve`, where no other process announces wake-ups */
+async function startCore({ nudge }: { nudge?: Nudge | undefined } = { nudge: testNudge }) {
   const metrics = createCoreMetrics()
   const core = createTestCore(await openDatabase({ ...database, timeoutMs: 60_000, metrics }), Date.now, {}, nudge)
   core.start()
@@ -94,11 +96,15 @@ async function banAndCheck({ core }: Started, other: Started, scene: Awaited<Ret
   expect(performance.now() - began).toBeLessThan(1_000)
 }
 
-it.each([1, 2])(
-  '%i idle cores send at most 3 commands a second each, and each writes at most once in ten seconds',
-  async (count) => {
+it.each([
+  { count: 1, nudge: testNudge },
+  { count: 2, nudge: testNudge },
+  { count: 1, nudge: undefined },
+])(
+  '$count idle cores send at most 3 commands a second each, and each writes at most once in ten seconds',
+  async ({ count, nudge }) => {
     const cores: Started[] = []
-    while (cores.length < count) cores.push(await startCore())
+    while (cores.length < count) cores.push(await startCore({ nudge }))
     for (const each of cores) await each.rests()
     const before = await Promise.all(cores.map(({ sent }) => sent()))
     await delay(minutes * 60_000)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Collection, MongoClient, type ObjectId } from 'mongodb'
-import { afterAll, expect, it } from 'vitest'
+import { type Collection, MongoClient, ObjectId } from 'mongodb'
+import { afterAll, expect, it, onTestFinished, vi } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { type CaughtUp, createWakeupStore, type WakeupDocument } from './wakeup-store.ts'
@@ -21,7 +21,7 @@ const isCaughtUp = (each: WakeupDocument | CaughtUp): each is CaughtUp => 'asOf'
 
 /** Creates a fake replica set in which the cursor's server may cease to be the primary. */
 function newReplicaSet() {
-  const set = { onCursor: [] as ObjectId[], isFollowed: true }
+  const set = { onCursor: [] as ObjectId[], isFollowed: true, reads: 0 }
   let taken = 0
   const cursor = {
     closed: false,
@@ -29,6 +29,7 @@ function newReplicaSet() {
     close: async () => {},
     async tryNext() {
       await new Promise(setImmediate)
+      set.reads += 1
       const _id = set.onCursor[taken]
       if (_id === undefined) return null
       taken += 1
@@ -39,6 +40,7 @@ function newReplicaSet() {
     async updateMany({ _id }: { _id: ObjectId }) {
       if (set.isFollowed) set.onCursor.push(_id)
     },
+    insertOne: async () => void set.onCursor.push(new ObjectId()),
     find: () => cursor,
   }
   return { set, store: createWakeupStore({ wakeups: wakeups as unknown as Collection<WakeupDocument> }) }
@@ -60,6 +62,37 @@ it('a reader whose cursor does not return its beats does not report that it has 
   expect(Math.max(...asOf)).toBeGreaterThan(1_500)
   expect(Math.max(...asOf)).toBeLessThan(2_500)
   expect(asOf.filter((each) => each === asOf.at(-1)).length).toBeGreaterThan(10)
+})
+
+it('a reader without peers reads once a second from a server that does not wait, and own writes at once', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { set, store } = newReplicaSet()
+  const stopping = new AbortController()
+  let hasPeers = false
+  const changed: string[][] = []
+  const read = async () => {
+    const reader = { ...readerOf(stopping.signal), isNeeded: () => false, hasPeers: () => hasPeers }
+    for await (const each of store.follow(reader)) if (!isCaughtUp(each)) changed.push(each.changed)
+  }
+  const reading = read()
+  const readsIn = async (ms: number) => {
+    const before = set.reads
+    await vi.advanceTimersByTimeAsync(ms)
+    return set.reads - before
+  }
+  await readsIn(1_000)
+  expect(await readsIn(10_000)).toBeLessThan(15)
+  const before = changed.length
+  await store.publish({ from: 'own', heads: [], changed: ['id'], awaited: true, at: new Date() })
+  await vi.advanceTimersByTimeAsync(5)
+  expect(changed).toHaveLength(before + 1)
+  hasPeers = true
+  expect(await readsIn(10_000)).toBeGreaterThan(500)
+  hasPeers = false
+  await readsIn(1_000)
+  stopping.abort()
+  await reading
 })
 
 it('the driver does not retry beats', async () => {

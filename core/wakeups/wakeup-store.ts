@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, ObjectId } from 'mongodb'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import { beatEveryMs, createCursorProof } from './cursor-proof-store.ts'
@@ -71,9 +70,9 @@ const batchSize = 1000
  * does. The reader then pauses before the next read.
  */
 const minAwaitMs = 50
-/** Maximum wait for a nudge or an own write before the next read. */
-const nudgedPauseMs = 1_000
-/** Pause before the next read if nudges are not used. */
+/** Maximum wait for a nudge or an own write before the next read. A process without others waits as long. */
+const restMs = 1_000
+/** Pause before the next read if other processes write and nudges are not used. */
 const pauseMs = 10
 
 const removedAtOnce = 500
@@ -97,6 +96,12 @@ export function createWakeupStore({
   /** Resolves when this process has written something that it must read: a beat, or a change that it awaits. */
   let ownWrite = Promise.withResolvers<void>()
   let beatIfDue = () => {}
+
+  /** Resolves with the next own write, or after this time. */
+  function ownWriteWithin(ms: number) {
+    const timer = setTimeout(ownWrite.resolve, ms)
+    return ownWrite.promise.finally(() => clearTimeout(timer))
+  }
 
   return {
     nudge,
@@ -142,12 +147,14 @@ export function createWakeupStore({
      * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
      * up to which time every wake-up was yielded. For that it writes beats, rarely while `isNeeded`
      * returns false. Ends or throws when the cursor is lost, or when writers have overwritten documents
-     * that it did not read. Some wake-ups are then lost.
+     * that it did not read. Some wake-ups are then lost. While `hasPeers` returns false, no other process
+     * is known, and own writes are read at once.
      */
     async *follow({
       from,
       kids,
       isNeeded,
+      hasPeers = () => true,
       signal,
       now,
       monotonic,
@@ -155,6 +162,7 @@ export function createWakeupStore({
       from: string
       kids: string[]
       isNeeded?: () => boolean
+      hasPeers?: () => boolean
       signal: AbortSignal
       now: () => number
       monotonic: () => number
@@ -169,7 +177,10 @@ export function createWakeupStore({
       beatIfDue = proof.beatIfDue
       // A read may wait at the server for longer than the interval of the beats.
       const beats = setInterval(beatIfDue, beatEveryMs)
-      const close = () => void cursor.close().catch(() => {})
+      const close = () => {
+        ownWrite.resolve()
+        cursor.close().catch(() => {})
+      }
       signal.addEventListener('abort', close, { once: true })
       try {
         for (let taken = 0, askedAt = 0; !signal.aborted && !cursor.closed; ) {
@@ -190,9 +201,9 @@ export function createWakeupStore({
           // once. Without nudges, only an empty result that came without waiting makes a pause.
           const isRead = taken < batchSize
           taken = 0
-          if (nudge && isRead) await Promise.race([nudge.after(heard, nudgedPauseMs), ownWrite.promise])
+          if (nudge && isRead) await Promise.race([nudge.after(heard, restMs), ownWrite.promise])
           if (!nudge && next === null && monotonic() - askedAt < minAwaitMs)
-            await delay(pauseMs, undefined, { signal }).catch(() => {})
+            await ownWriteWithin(hasPeers() ? pauseMs : restMs)
         }
       } finally {
         clearInterval(beats)

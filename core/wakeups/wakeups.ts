@@ -126,6 +126,7 @@ export function createWakeups({
 
   const isProven = () => monotonic() - currentAsOf < currentForMs
   const isNeeded = () => monotonic() - neededAt < neededForMs
+  const hasPeers = () => confirmations.others() > 0
 
   /**
    * Whether every change older than a second has arrived here. The first call after a rest returns false,
@@ -191,7 +192,8 @@ export function createWakeups({
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
-        const reader = { from: processId, kids: keyring.kids, isNeeded, signal: stopping.signal, now, monotonic }
+        const { kids } = keyring
+        const reader = { from: processId, kids, isNeeded, hasPeers, signal: stopping.signal, now, monotonic }
         for await (const next of store.follow(reader)) {
           failures = 0
           readAt = monotonic()
@@ -245,12 +247,12 @@ export function createWakeups({
   bus.on('appended', (event) => {
     writer.addEnd(event)
     if (store.nudge) pass(({ events }) => events.push(event))
-    if (store.nudge || confirmations.others() === 0) publishLater(unawaitedPaceMs)
+    if (store.nudge || !hasPeers()) publishLater(unawaitedPaceMs)
     else publish()
   })
   bus.on('grew', (part) => {
     if (store.nudge) pass(({ grown }) => grown.push(part))
-    else if (confirmations.others() > 0) {
+    else if (hasPeers()) {
       writer.addPart(part)
       publish()
     }
@@ -266,7 +268,7 @@ export function createWakeups({
     async hint(...ids: string[]) {
       writer.addHint(ids)
       bus.emit('changed', ids)
-      if (confirmations.others() === 0) publishLater(unawaitedHintMs)
+      if (!hasPeers()) publishLater(unawaitedHintMs)
       else await writer.publish()
     },
 
@@ -297,7 +299,7 @@ export function createWakeups({
      */
     maySend,
     /** Whether this process reads wake-ups and knows no other process. */
-    isAlone: () => isCurrent(true) && confirmations.others() === 0,
+    isAlone: () => isCurrent(true) && !hasPeers(),
     /** Must be called before the first call of a client. */
     start() {
       isFollowing = true
