@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { launcherTexts } from '../../widget/src/ui/languages/launcher-texts.ts'
 import { builtFile } from '../../widget/test/built-files.ts'
 import { listen } from '../support/listen.ts'
 import { faultsOfPage, howToInstall, type OtherBrowser, otherBrowsers } from '../support/other-browsers.ts'
@@ -123,10 +124,13 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
 
     test('the browser refuses a chat file and a chunk with one changed byte', async () => {
       let tampered = /chat\.js$/
+      const [, loadFailed] = launcherTexts.fr!
       const server = await startTamperingServer((path) => tampered.test(path))
       await browser.goto(`${server.origin}/`)
       await openChat(browser)
-      await until('the failure', () => browser.evaluate(`/Réessayer/.test(${root}.textContent)`))
+      await until('the failure', () =>
+        browser.evaluate(`${root}.querySelector('.failed').textContent === '${loadFailed}'`),
+      )
       expect(await browser.evaluate(`Boolean(${root}.querySelector('.panel'))`)).toBe(false)
       tampered = /fr\.js$/
       await browser.goto(`${server.origin}/?again`)

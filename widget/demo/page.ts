@@ -53,7 +53,7 @@ const card = ({ id, name, price, summary }: (typeof lamps)[number]) => `
     <img src="/art/${id}.svg" width="400" height="340" alt="" loading="lazy">
     <h2>${name} <span>€ ${price}</span></h2>
     <p>${summary}</p>
-    <button type="button" aria-label="Ask about ${name}" data-ask="I have a question about ${name}: ">Ask about it</button>
+    <button type="button" data-ask="I have a question about ${name}: ">Ask about ${name}</button>
   </li>`
 
 function account(customer: Customer | undefined, { signsIdentity }: PageSettings): string {
