@@ -17,7 +17,7 @@ import {
   scratchFolder,
   tablesOf,
 } from './measure.ts'
-import { installPeers, peerVersion, requirePeer, startNchan } from './rivals/programs.ts'
+import { installPeers, peerVersion, requirePeer, startEjabberd, startNchan } from './rivals/programs.ts'
 import { pageOrigin, startService } from './service.ts'
 import { quantile } from './table.ts'
 
@@ -208,6 +208,44 @@ const nchan = chat(
   },
 )
 
+const ejabberd = chat(
+  'ejabberd',
+  `Debian's, over WebSockets, with ${peerVersion('@xmpp/client')}; stream management (XEP-0198) on both sides with resend_on_timeout; a stanza that failed is sent again. It promises at least once, in order`,
+  async (through, onVisitor, onAgent) => {
+    const { server, port } = await startEjabberd()
+    const { client: createClient, xml } = requirePeer('@xmpp/client')
+    async function connect(username: string, at: number, onText: (text: string) => void) {
+      const service = `ws://127.0.0.1:${at}/ws`
+      const client = createClient({ service, domain: 'localhost', resource: 'chat', username, password: 'password' })
+      const to = username === 'visitor' ? 'agent@localhost' : 'visitor@localhost'
+      const send = inOrder((text) => {
+        // While stream management is on, the client keeps each stanza until the server has it, so an error means nothing.
+        if (!client.streamManagement.enabled) throw new Error('not connected')
+        void client.send(xml('message', { type: 'chat', to }, xml('body', {}, text))).catch(() => {})
+      })
+      client.on('error', () => {})
+      client.on('online', () => void client.send(xml('presence')).catch(() => {}))
+      client.on('stanza', (stanza: Emitter) => {
+        const text = stanza.is('message') && stanza.attrs.type === 'chat' && stanza.getChildText('body')
+        if (text) onText(text)
+      })
+      client.streamManagement.on('fail', (stanza: Emitter) => stanza.is('message') && send(stanza.getChildText('body')))
+      await client.start()
+      return { send, stop: () => client.stop() }
+    }
+    const visitor = await connect('visitor', await through(port), onVisitor)
+    const agent = await connect('agent', port, onAgent)
+    return {
+      visitorSends: visitor.send,
+      agentSends: agent.send,
+      async stop() {
+        await Promise.allSettled([visitor.stop(), agent.stop()])
+        await server.stop()
+      },
+    }
+  },
+)
+
 async function disturb(proxy: FaultyProxy, random: Random, signal: AbortSignal) {
   while (!signal.aborted) {
     await delay(random.between(300, 1_500))
@@ -315,6 +353,6 @@ export const part: Part = async (options) => {
     columns,
     run: async (running: Running) => new Map(Object.entries(await running.work<Record<string, Figures>>({ messages }))),
   }
-  const contenders = [service, socketIo, durableStreams, nchan]
+  const contenders = [service, socketIo, durableStreams, nchan, ejabberd]
   return tablesOf(await compare({ contenders, steps: [step], options, starts: 'round' }))
 }

@@ -19,6 +19,7 @@ const versions = {
   'socket.io': '4.8.4',
   'socket.io-client': '4.8.4',
   eventsource: '5.1.5',
+  '@xmpp/client': '0.14.0',
 }
 type Package = keyof typeof versions
 const folder = join(import.meta.dirname, '../../.cache/bench')
@@ -127,4 +128,34 @@ http {
     }
   }
 }
+`
+
+const erlangLibraries = '/usr/lib/x86_64-linux-gnu'
+
+/** Starts ejabberd with the accounts `visitor` and `agent`, whose password is `password`. Throws if it is not installed. */
+export async function startEjabberd(): Promise<{ server: StartedProcess; port: number }> {
+  const [found] = (await readdir(erlangLibraries).catch(() => [])).filter((name) => name.startsWith('ejabberd-'))
+  if (!found) throw new Error('the Debian package ejabberd is not installed')
+  const folder = await scratchFolder('ejabberd')
+  const port = await freePort()
+  const file = join(folder, 'ejabberd.yml')
+  await writeFile(file, ejabberdConfiguration(port))
+  const settings = [`ERL_LIBS=${erlangLibraries}`, `EJABBERD_CONFIG_PATH=${file}`, `EJABBERD_LOG_PATH=${folder}/log`]
+  const accounts = ['visitor', 'agent'].map(
+    (name) => `ok = ejabberd_auth:try_register(<<"${name}">>, <<"localhost">>, <<"password">>)`,
+  )
+  // The functions of `erl` run one after another, so the accounts are made when ejabberd has started.
+  const functions = ['-s', 'ejabberd', '-eval', `${accounts.join(', ')}.`]
+  const erl = ['erl', '-noinput', '-mnesia', 'dir', JSON.stringify(join(folder, 'mnesia')), ...functions]
+  return { server: await startProgram('env', [...settings, ...erl], port), port }
+}
+
+const ejabberdConfiguration = (port: number) => `
+loglevel: error
+hosts: [localhost]
+listen:
+  - { port: ${port}, ip: 127.0.0.1, module: ejabberd_http, request_handlers: { /ws: ejabberd_http_ws } }
+modules:
+  mod_offline: {}
+  mod_stream_mgmt: { resend_on_timeout: true }
 `
