@@ -6,6 +6,7 @@ import { submitForm } from '../deliveries/lead-capture.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
 import type { LogEvent } from '../log-event.ts'
+import { append } from '../test/bots.ts'
 import { hasFailed, type TestVisitor, testCores } from '../test/cores.ts'
 import { inboxOf } from './inbox.ts'
 import { recordReceipt } from './message-states.ts'
@@ -97,6 +98,19 @@ describe('an answer that nobody has seen', () => {
     await newVisitor(1)
     await answer()
     expect(await told(1.1)).toHaveLength(1)
+  })
+
+  it('is told when it has ended, if it still grows after the wait', async () => {
+    await newVisitor(1)
+    const part = (offset: number, done = false) => append(cores.core, visitor, 'a', offset, 'Yes', { done })
+    const { messageId } = await part(0)
+    await inboxOf(cores.core).noted()
+    for (let offset = 3; offset < 30; offset += 3) {
+      expect(await told(0.4)).toEqual([])
+      await part(offset)
+    }
+    await part(30, true)
+    expect(await told(0.1)).toMatchObject([{ messageId }])
   })
 
   it('is told once, no matter after which write the core that looks dies', async () => {

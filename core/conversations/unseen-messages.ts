@@ -51,7 +51,9 @@ async function look(core: Core, conversationId: string, lookAt: Date) {
   const unseen = firstUnseen(latest)
   const waitMs = unseen && (await waitOf(core, conversationId))
   const dueAt = waitMs === undefined ? undefined : new Date(unseen!.occurredAt.getTime() + waitMs)
-  const isDue = dueAt !== undefined && dueAt.getTime() <= core.now()
+  // What has not ended is not told yet, because the mail has the whole texts.
+  const grows = unseenIn(latest).some(({ growth }) => growth?.state === 'growing')
+  const isDue = dueAt !== undefined && dueAt.getTime() <= core.now() && !grows
   if (isDue && !(await appendUnseen(core, end, unseen!))) return
   // A core may have died after it told about the message, and before it queued the mail.
   const told = isDue ? unseen!.message!.messageId : toldIn(latest)?.data?.messageId

@@ -130,6 +130,15 @@ describe('a message that grows', () => {
     return { conversation, received, gaps, handle, part, shown }
   }
 
+  it('counts as unread when it ends, because nobody has read its end before', () => {
+    const { conversation, handle } = growing()
+    conversation.setReadTo(1)
+    handle('message.received', { message: grow(3, { growing: true }) })
+    expect(conversation.unread()).toBe(0)
+    handle('message.completed', { message: grow(10) })
+    expect(conversation.unread()).toBe(1)
+  })
+
   it('shows each part once, never a gap, and is announced once, when it ends', () => {
     const { conversation, received, gaps, handle, part, shown } = growing()
     handle('message.received', { message: grow(2, { growing: true }) })

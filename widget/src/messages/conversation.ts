@@ -100,12 +100,12 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
         const messageId = String(data.messageId)
         if (messages.grow(messageId, Number(data.offset), String(data.text))) emitChanged()
         else onGap(messages.byMessageId(messageId)!.sequence!)
-      } else if (type === 'message.state.changed') {
-        const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
-        if (message) emit(type, { message })
-        emitChanged()
-      } else if (type === 'message.redacted') {
-        const message = messages.redact(String(data.messageId), event.occurredAt)
+      } else if (type === 'message.state.changed' || type === 'message.redacted') {
+        const messageId = String(data.messageId)
+        const message =
+          type === 'message.redacted'
+            ? messages.redact(messageId, event.occurredAt)
+            : messages.setStatus(messageId, data.state as DeliveryStatus)
         if (message) emit(type, { message })
         emitChanged()
       } else if (forwardedTypes.includes(type)) {
@@ -136,8 +136,9 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
   }
 
   function emitUnread() {
-    const isUnread = ({ author, sequence }: WidgetMessage) =>
-      author.kind !== 'visitor' && sequence! > (readTo ?? sequence!)
+    // Nobody has read the end of a message that grows.
+    const isUnread = ({ author, sequence, growing }: WidgetMessage) =>
+      author.kind !== 'visitor' && !growing && sequence! > (readTo ?? sequence!)
     const count = messages.all().filter(isUnread).length
     if (count === unread) return
     unread = count

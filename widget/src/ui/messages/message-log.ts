@@ -222,10 +222,8 @@ export function createMessageLog(context: RowContext) {
 
   /** Returns the messages that the visitor has not read, oldest first. */
   function unreadMessages() {
-    const count = client.unread()
-    if (count === 0) return []
-    const others = client.messages().filter(({ author }) => author.kind !== 'visitor')
-    return others.slice(-count)
+    const others = client.messages().filter(({ author, growing }) => author.kind !== 'visitor' && !growing)
+    return others.slice(others.length - client.unread())
   }
 
   /** Reports the last message up to which the visitor has seen all unread messages. */
