@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { publicMessage } from '../log/message-model.ts'
+import type { LogEvent } from '../log-event.ts'
 import { exportVisitor } from '../privacy/visitor-data.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { append, bot, botOf, request, say, stopAnswer } from '../test/bots.ts'
@@ -208,6 +210,27 @@ describe('a stop of the visitor', () => {
     expect(await codeOf(stopAnswer(cores.core, off, messageId))).toBe('ROUTE_NOT_ADVERTISED')
   })
 
+  it('is told to readers like an interruption, and nothing is told of a whole answer', async () => {
+    const ends = {
+      stopped: (visitor: TestVisitor, messageId: string) => stopAnswer(cores.core, visitor, messageId),
+      interrupted: ({ conversationId }: TestVisitor) => stopBots(cores.core, conversationId, undefined),
+      completed: (visitor: TestVisitor) => append(cores.core, visitor, 'a', 3, '', { done: true }),
+    }
+    for (const [state, end] of Object.entries(ends)) {
+      const visitor = await cores.newVisitor()
+      const stream = await cores.openStream(visitor)
+      const { messageId } = await append(cores.core, visitor, 'a', 0, 'one')
+      await end(visitor, messageId)
+      await until('the end', () => stream.types.includes('message.completed'))
+      const replay = await cores.openStream(visitor, cores.other)
+      await until('the replay', () => replay.types.length === 2)
+      const [{ message }] = (await historyOf(visitor)) as [LogEvent]
+      const ofReaders = [...events(replay), events(stream).at(-1)].map(({ data }) => data.message.ended)
+      const expected = state === 'completed' ? undefined : state
+      expect([message?.ended, ...ofReaders], state).toEqual(Array(4).fill(expected))
+    }
+  })
+
   itLong('that races with appends on two cores shows just what was accepted before it', async () => {
     for (let round = 0; round < 10; round += 1) {
       const visitor = await cores.newVisitor()
@@ -297,6 +320,16 @@ describe('a message that grows', () => {
         expect(late.json.join()).not.toContain('secret')
       } else expect(await codeOf(append(cores.core, visitor, 'b', 0, 'x')), name).toBe('BOT_STOPPED')
     }
+  })
+
+  it('is not said to grow in the answer to its withdrawal', async () => {
+    const visitor = await cores.newVisitor()
+    const { conversationId } = visitor
+    await append(cores.core, visitor, 'a', 0, 'secret')
+    const caller = { subject: 'op', anyAuthor: true }
+    const redacted = await redactMessage(cores.other, { conversationId, sequence: 1 }, caller)
+    const shown = publicMessage(redacted, redacted.message!, 'sent')
+    expect(shown).toMatchObject({ body: '', redactedAt: expect.any(Date), growing: undefined, ended: undefined })
   })
 
   it('reopens a conversation when it begins, not when it ends, and leaves a later question unanswered', async () => {

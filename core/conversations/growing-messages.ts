@@ -274,7 +274,7 @@ export async function endOverdueGrowth(core: Core): Promise<number | undefined> 
 async function end(core: Core, event: LogEvent, state: GrowthState, overdueAt?: Date): Promise<Stopped | undefined> {
   const changed = await core.db.events.findOneAndUpdate(
     { ...placeOf(event), 'growth.state': 'growing', ...(overdueAt && { 'growth.until': { $lte: overdueAt } }) },
-    { $set: { 'growth.state': state, 'growth.until': new Date(core.now()) } },
+    { $set: { 'growth.state': state, 'growth.until': new Date(core.now()), 'message.ended': state } },
     { returnDocument: 'after' },
   )
   const ended = changed ? toEvent(changed) : (await eventsOf(core).at([placeOf(event)]))[0]

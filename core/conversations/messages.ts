@@ -106,6 +106,7 @@ export async function sendAsVisitor(
       redactedAt: undefined,
       state: 'queued',
       quickReplies: undefined,
+      ended: undefined,
       correlationId,
     } satisfies AllFields<Message>,
   })

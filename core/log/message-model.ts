@@ -27,7 +27,8 @@ export function publicMessage(
     createdAt: begunAt ?? occurredAt,
     redactedAt,
     quickReplies,
-    growing: growth?.state === 'growing' || undefined,
+    growing: (growth?.state === 'growing' && !redactedAt) || undefined,
+    ended: message.ended,
   } satisfies Record<keyof Omit<ProtoFields<MessageOfProto>, 'correlationId'>, unknown>
 }
 
@@ -43,6 +44,7 @@ const whenWithdrawn = {
   state: 'stays',
   body: 'emptied',
   quickReplies: 'removed',
+  ended: 'removed',
   redactedAt: 'set',
 } as const satisfies Record<keyof Message, 'stays' | 'emptied' | 'removed' | 'set'>
 

@@ -90,6 +90,10 @@ export const MessageAnswer = Strict({
   growing: Type.Optional(
     Type.Boolean({ description: 'Whether a bot still writes the message. `body` is the text so far.' }),
   ),
+  ended: Type.Optional({
+    ...Named('stopped', 'interrupted'),
+    description: 'How a message that grew has ended before its bot completed it.',
+  }),
 } satisfies SchemasOf<Message, 'correlationId'>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 

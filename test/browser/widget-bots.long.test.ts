@@ -106,7 +106,14 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
     offset = length
     return state
   }
+  await append('a', '')
+  await page.getByText('Robo · Assistant is typing').waitFor()
+  expect(await page.locator('[data-author=agent] .bubble').isVisible()).toBe(false)
   await append('a', 'One ')
+  const stateOf = async (text: string) => {
+    const { messages } = await features.operator().messaging.listMessages({ conversationId })
+    return messages.find(({ body }) => body.startsWith(text))?.state
+  }
   const row = page.locator('.row', { hasText: 'One' })
   await row.getByText('One').waitFor()
   expect(await row.getAttribute('aria-live')).toBe('off')
@@ -124,6 +131,8 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   await append('a', 'the last line')
   await row.getByText('the last line').waitFor()
   expect(await scroller.evaluate((one) => one.scrollTop)).toBe(top)
+  // Its end is not read yet.
+  expect(await stateOf('One')).toBe('delivered')
   expect(await page.getByRole('button', { name: 'Send message' }).isVisible()).toBe(false)
   const stop = page.getByRole('button', { name: 'Stop', exact: true })
   await stop.focus()
@@ -137,7 +146,12 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   offset = 0
   await append('b', 'Whole', true)
   await page.getByText('Whole').waitFor()
+  await until('the receipt', async () => (await stateOf('Whole')) === 'read')
   expect(await page.getByText('and more').count()).toBe(0)
+  expect(await row.getByText('Answer stopped.').isVisible()).toBe(true)
+  await page.reload()
+  await row.getByText('Answer stopped.').waitFor()
+  expect(await page.locator('.ended').count()).toBe(1)
   expect(complaints).toEqual([])
 })
 
@@ -157,6 +171,7 @@ it('a visitor asks for a person while the bot writes, is answered at once, and a
   await ask.focus()
   await page.keyboard.press('Enter')
   await page.getByText('We are asking a colleague.').waitFor()
+  await page.locator('.status', { hasText: 'We are online' }).waitFor()
   expect(await ask.isVisible()).toBe(false)
   // The focus must not leave the chat with the button.
   expect(await page.evaluate('document.activeElement.matches("[data-service-widget]")')).toBe(true)

@@ -17,8 +17,8 @@ const names = Object.keys(eventDefinitions) as EventName[]
 describe('the events that a core can write', () => {
   it('every event that a core can write is defined under the name that the source uses', () => {
     const written = new Set<string>()
-    // Skips stores and `message.body` and `message.state`, because paths of stored fields look like
-    // event names; the event feed, because it has types of its own; and `agent.curl`, a file name.
+    // Skips stores and fields of stored messages, because paths of stored fields look like event
+    // names; the event feed, because it has types of its own; and `agent.curl`, a file name.
     for (const file of globSync('core/**/*.ts', {
       cwd: root,
       exclude: [
@@ -32,7 +32,7 @@ describe('the events that a core can write', () => {
     })) {
       const source = readFileSync(join(root, file), 'utf8')
       for (const [, name = ''] of source.matchAll(
-        new RegExp(`'((?!agent\\.curl|message\\.(?:body|state)')(?:${families})(?:\\.[a-z]+)+)'`, 'g'),
+        new RegExp(`'((?!agent\\.curl|message\\.(?:body|ended|state)')(?:${families})(?:\\.[a-z]+)+)'`, 'g'),
       ))
         written.add(name)
     }

@@ -21,7 +21,7 @@ const sent = {
 const notInMessage = ['pageContext']
 
 /** Fields of withdrawn messages, and of bots' messages. */
-const absent = ['redactedAt', 'quickReplies', 'growing']
+const absent = ['redactedAt', 'quickReplies', 'growing', 'ended']
 
 it('every field of a visitor’s message is the same in history, stream, console and export', async () => {
   expect(Object.keys(sent).sort()).toEqual(Object.keys(SendMessageBody.properties).sort())

@@ -8,12 +8,8 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   for (const message of more) {
     const earlier = byId.get(message.messageId)
     if (earlier?.redactedAt || (earlier && isEarlier(message, earlier))) continue
-    if (earlier?.growing && stateRank(message.state) < stateRank(earlier.state)) {
-      byId.set(message.messageId, { ...message, state: earlier.state })
-      continue
-    }
-    if (!earlier || message.redactedAt || stateRank(message.state) >= stateRank(earlier.state))
-      byId.set(message.messageId, message)
+    const isBehind = earlier && stateRank(message.state) < stateRank(earlier.state)
+    byId.set(message.messageId, isBehind ? { ...message, state: earlier.state } : message)
   }
   return [...byId.values()].sort((one, other) => one.sequence - other.sequence)
 }
@@ -34,5 +30,6 @@ export function withState(messages: readonly Message[], messageId: string, state
 export const withdrawn = (message: Message, redactedAt: Timestamp | undefined): Message => ({
   ...message,
   body: '',
+  ended: undefined,
   redactedAt,
 })

@@ -7,7 +7,10 @@ export function authorName(author: Author | undefined, me: string): string {
   return author?.kind === 'bot' ? `${author.displayName ?? ''} (bot)`.trim() : ''
 }
 
-/** Returns the state below a message, as the visitor's browser has reported it. */
-export function stateText({ author, state }: Message): string {
-  return isTeam(author) ? ({ delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent') : ''
+const ends: Record<string, string> = { stopped: 'Stopped by the visitor', interrupted: 'Interrupted' }
+
+/** Returns how an answer ended that is not whole, and the state that the visitor's browser has reported. */
+export function stateText({ author, state, ended = '' }: Message): string {
+  const seen = { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
+  return isTeam(author) ? [ends[ended] ?? [], seen].flat().join(' · ') : ''
 }

@@ -43,6 +43,8 @@ export const englishTexts = {
   closeAnswer: 'Close preview',
   /** Label of the button that turns the sound of new answers on. */
   answerSound: 'Sound for new answers',
+  /** Shown below an answer that its bot has not completed. */
+  answerEnds: { stopped: 'Answer stopped.', interrupted: 'Answer incomplete.' },
   /** Shown instead of the text of a message that an operator has withdrawn. */
   withdrawn: 'This message was withdrawn.',
   toLatest: 'To the latest message',

@@ -2,7 +2,7 @@ import { linkify } from '../../../../browser/chat/linkify.ts'
 import { isTeam } from '../../../../browser/chat/messages.ts'
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
-import { box, button, element, icon } from '../elements/elements.ts'
+import { box, button, element, hasFocus, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { avatarOf } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
@@ -27,7 +27,7 @@ export type MessageRow = ReturnType<typeof createMessageRow>
  */
 export function createMessageRow(
   context: RowContext,
-  { message: { key, author, body, contentType, redactedAt, growing, quickReplies = [] } }: PlacedMessage,
+  { message: { key, author, body, contentType, redactedAt, growing, ended, quickReplies = [] } }: PlacedMessage,
 ) {
   const { texts } = context
   const name = authorName(author, texts)
@@ -39,8 +39,9 @@ export function createMessageRow(
   const written = redactedAt
     ? element('div', {}, texts.withdrawn)
     : element('div', { dir: 'auto' }, ...(author.kind === 'system' ? [body] : bodyNodes(body, texts)))
+  const end = ended && !redactedAt ? [box('ended', texts.answerEnds[ended])] : []
   const isCard = contentType === cardType
-  const said = author.kind === 'system' ? [...(isCard ? [icon(tickIcon)] : []), written] : [spoken, written]
+  const said = author.kind === 'system' ? [...(isCard ? [icon(tickIcon)] : []), written] : [spoken, written, ...end]
   const bubble = element(
     'div',
     {
@@ -53,9 +54,9 @@ export function createMessageRow(
     ...said,
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
-  const avatar = isTeam(author) ? avatarOf(author, texts.agent) : undefined
+  const avatar = isTeam(author) ? [avatarOf(author, texts.agent)] : []
   const replies = box('replies', ...replyButtons(quickReplies, context.onReply))
-  const line = box('line', ...(avatar ? [avatar] : []), box('column', label, bubble, meta))
+  const line = box('line', ...avatar, box('column', label, bubble, meta))
   const kind = isTeam(author) ? 'agent' : author.kind
   const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line, replies)
   let shown: Partial<PlacedMessage> = {}
@@ -83,8 +84,7 @@ export function createMessageRow(
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
     replies.hidden = !isLast || quickReplies.length === 0
     const parts = metaParts(message, showsState, endsGroup && replies.hidden)
-    const active = (row.getRootNode() as ShadowRoot).activeElement
-    const hadFocus = meta.contains(active) || (replies.hidden && replies.contains(active))
+    const hadFocus = hasFocus(meta) || (replies.hidden && hasFocus(replies))
     meta.hidden = parts.length === 0
     meta.replaceChildren(...parts)
     if (hadFocus)

@@ -1,5 +1,5 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { box, button, element, icon, showText } from '../elements/elements.ts'
+import { box, button, element, hasFocus, icon, showText } from '../elements/elements.ts'
 import { sendIcon, stopIcon } from '../elements/icons.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
@@ -59,8 +59,7 @@ export function createComposer(
     draft: () => field.value,
     setStoppable(isStoppable: boolean) {
       if (stop.hidden !== isStoppable) return
-      const focused = (form.getRootNode() as ShadowRoot).activeElement
-      const hadFocus = focused === stop || focused === send
+      const hadFocus = hasFocus(stop) || hasFocus(send)
       stop.hidden = !isStoppable
       send.hidden = isStoppable
       if (hadFocus) (isStoppable ? stop : field).focus({ preventScroll: true })

@@ -173,6 +173,8 @@ export interface ServiceMessage {
   quickReplies?: string[]
   /** Whether a bot still writes the message. `body` is the text so far. */
   growing?: boolean
+  /** How a message that grew has ended before its bot completed it. */
+  ended?: 'stopped' | 'interrupted'
 }
 
 export interface HistoryPage {

@@ -618,6 +618,13 @@ export declare type Message = Message$1<"service.messaging.v1.Message"> & {
    * @generated from field: optional bool growing = 15;
    */
   growing?: boolean | undefined;
+
+  /**
+   * How a message that grew has ended before its bot completed it: "stopped" by the visitor, or "interrupted".
+   *
+   * @generated from field: optional string ended = 16;
+   */
+  ended?: string | undefined;
 };
 
 /**
