@@ -118,11 +118,14 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return (client.presence().agent ?? lastAgent())?.displayName || texts.agent
   }
 
-  /** The author of the newest agent message, if no assigned agent is known and none was unassigned. */
+  /**
+   * The author of the newest agent message, if no assigned agent is known and none was unassigned. A
+   * visitor who has asked for a person since then is not chatting with the bot any more.
+   */
   function lastAgent() {
     const lastChange = client.activity().findLast(({ type }) => type.startsWith('agent.'))
     if (lastChange?.type === 'agent.unassigned') return undefined
-    return client.messages().findLast(({ author }) => isTeam(author))?.author
+    return client.messages().findLast(({ author, body }) => isTeam(author) || body === texts.talkToPerson)?.author
   }
 
   function showPresence() {
