@@ -132,7 +132,7 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   await row.getByText('the last line').waitFor()
   expect(await scroller.evaluate((one) => one.scrollTop)).toBe(top)
   // Its end is not read yet.
-  expect(await stateOf('One')).toBe('delivered')
+  await until('the receipt', async () => (await stateOf('One')) === 'delivered')
   expect(await page.getByRole('button', { name: 'Send message' }).isVisible()).toBe(false)
   const stop = page.getByRole('button', { name: 'Stop', exact: true })
   await stop.focus()
