@@ -1,6 +1,9 @@
 import { createPause, type Pause } from '../../../browser/pause.ts'
+import type { Platform } from '../../../browser/platform.ts'
+import type { RequestParts } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { AcknowledgedScreenshot } from '../vocabulary/gen/wire.ts'
 import type {
   AgentRequest,
   NavigationOutcome,
@@ -9,13 +12,20 @@ import type {
   UploadedScreenshot,
   UploadTerms,
 } from '../vocabulary/types.ts'
-import type { UploadOptions } from './feature-api.ts'
 import { createPendingRequests } from './pending-requests.ts'
 import type { PartsWithPresence } from './presence.ts'
 
 const attempts = 8
 /** Maximum time for reports of a finished navigation, for which the service sets no deadline. */
 const reportWithinMs = 120_000
+
+interface UploadOptions {
+  /** Gets the sent share, from 0 to 1, if the platform can measure it. */
+  onProgress?: (share: number) => void
+  signal?: AbortSignal
+  /** Returns a `fetch` that reports progress. Ignored if the platform has its own `upload`. */
+  upload?: Platform['upload']
+}
 
 /**
  * Receives navigation and screenshot requests of agents. Reports the visitor's answers (section 3
@@ -53,8 +63,7 @@ export function createAgentRequests(parts: PartsWithPresence) {
       return once(`${commandId}.${outcome}`, async () => {
         const request = find(commandId, 'navigation')
         const isDecided = outcome === 'completed' || outcome === 'failed'
-        const untilMs = isDecided ? clock.now() + reportWithinMs : request.expiresAtMs
-        const answer = await attempt(request, untilMs, (grant) => api.acknowledgeNavigation(commandId, outcome, grant))
+        const answer = await acknowledge(request, outcome, isDecided ? clock.now() + reportWithinMs : undefined)
         if (outcome === 'accepted') pending.change(request, { state: 'accepted' })
         else pending.end(request, `navigation.${outcome}`)
         return answer
@@ -62,14 +71,10 @@ export function createAgentRequests(parts: PartsWithPresence) {
     },
 
     /** Reports the decision. After `granted`, the answer has the limits and the deadline of the upload. */
-    acknowledgeScreenshot(
-      requestId: string,
-      consent: ScreenshotConsent,
-    ): Promise<{ state: string; upload?: UploadTerms }> {
+    acknowledgeScreenshot(requestId: string, consent: ScreenshotConsent): Promise<AcknowledgedScreenshot> {
       return once(`${requestId}.${consent}`, async () => {
         const request = find(requestId, 'screenshot')
-        const call = (grant: string) => api.acknowledgeScreenshot(requestId, consent, grant)
-        const answer = await attempt(request, request.expiresAtMs, call)
+        const answer = await acknowledge(request, consent)
         if (consent !== 'granted') pending.end(request, `screenshot.${consent}`)
         else pending.change(request, { ...termsOf(request, answer.upload), state: 'granted' })
         return answer
@@ -84,7 +89,7 @@ export function createAgentRequests(parts: PartsWithPresence) {
     async uploadScreenshot(
       requestId: string,
       image: Blob,
-      { signal, ...options }: UploadOptions = {},
+      { signal, onProgress, upload }: UploadOptions = {},
     ): Promise<UploadedScreenshot> {
       const request = find(requestId, 'screenshot')
       const key = uploadKeys.get(image) ?? newId()
@@ -94,14 +99,24 @@ export function createAgentRequests(parts: PartsWithPresence) {
       const stop = () => controller.abort()
       signal?.addEventListener('abort', stop, { once: true })
       if (signal?.aborted) stop()
+      const sent: RequestParts = {
+        method: 'POST',
+        path: `${pathOf(request)}/upload`,
+        headers: { 'Content-Type': image.type },
+        raw: image,
+        idempotencyKey: key,
+        signal: controller.signal,
+      }
       try {
         const answer = await attempt(request, request.expiresAtMs, async (grant) => {
-          if (controller.signal.aborted) throw new WidgetError('aborted')
-          return api
-            .uploadScreenshot(requestId, image, grant, key, { ...options, signal: controller.signal })
-            .catch((error) => {
-              throw controller.signal.aborted ? new WidgetError('aborted') : error
-            })
+          try {
+            controller.signal.throwIfAborted()
+            const response = await api.exchange({ ...sent, grant }, (parts.platform.upload ?? upload)?.(onProgress))
+            return (await response.json()) as UploadedScreenshot
+          } catch (error) {
+            if (controller.signal.aborted) throw new WidgetError('aborted')
+            throw error instanceof WidgetError ? error : new WidgetError('unexpected_response', { retryable: true })
+          }
         })
         pending.end(request, 'screenshot.uploaded')
         return answer
@@ -164,12 +179,19 @@ export function createAgentRequests(parts: PartsWithPresence) {
 
   /** Reports `unsupported` for a request that the application does not support. */
   function refuse(request: AgentRequest) {
-    const call = (grant: string): Promise<unknown> =>
-      request.kind === 'navigation'
-        ? api.acknowledgeNavigation(request.id, 'unsupported', grant)
-        : api.acknowledgeScreenshot(request.id, 'unsupported', grant)
     pending.markHandled(request.id)
-    attempt(request, request.expiresAtMs, call).catch(() => {})
+    acknowledge(request, 'unsupported').catch(() => {})
+  }
+
+  function pathOf({ kind, id }: AgentRequest): string {
+    return `/commands/${kind === 'navigation' ? kind : 'screenshots'}/${encodeURIComponent(id)}`
+  }
+
+  /** The key is made of the request's id and the answer, so that repeats of several tabs are one operation. */
+  function acknowledge(request: AgentRequest, answer: string, untilMs = request.expiresAtMs) {
+    const body = { [request.kind === 'navigation' ? 'outcome' : 'consent']: answer }
+    const [path, key] = [`${pathOf(request)}/acknowledgements`, `${request.id}.${answer}`]
+    return attempt(request, untilMs, (grant) => api.post<AcknowledgedScreenshot>(path, 'state', body, key, grant))
   }
 
   function termsOf(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {

@@ -4,7 +4,6 @@ import type { Api } from '../transport/api.ts'
 import type { Emitter } from '../vocabulary/events.ts'
 import type { PageContext, SessionView, WidgetConfig, WidgetMessage } from '../vocabulary/types.ts'
 import type { ConsentRecords } from './consent-record.ts'
-import type { FeatureApi } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
 
 /** Kinds of agents' requests that the application handles. Others are answered with `unsupported`. */
@@ -33,7 +32,6 @@ export interface FeaturesDeps {
 }
 
 /** What the features share. */
-export interface FeatureParts extends Omit<FeaturesDeps, 'api'> {
-  api: FeatureApi
+export interface FeatureParts extends FeaturesDeps {
   records: FeatureRecords
 }

@@ -4,7 +4,6 @@ import { toWidgetError } from '../vocabulary/errors.ts'
 import type { Capability, Rating, StreamEvent } from '../vocabulary/types.ts'
 import { createAgentRequests } from './agent-requests.ts'
 import { createConfigRefresh } from './config-refresh.ts'
-import { createFeatureApi } from './feature-api.ts'
 import type { FeatureParts, FeaturesDeps } from './feature-parts.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms } from './forms.ts'
@@ -18,7 +17,7 @@ const cachedMs = 60_000
 
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps) {
-  const { platform, emitter, config, messages, consented, consentRecords } = deps
+  const { api, platform, emitter, config, messages, consented, consentRecords } = deps
   /** Like `deps.grants`. A refused call whose capability was turned off fetches the configuration again. */
   const grants: Grants = () => {
     const withGrant = deps.grants()
@@ -28,11 +27,10 @@ export function createFeatures(deps: FeaturesDeps) {
         throw error
       })
   }
-  const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: Capability) => hasSession && config()?.capabilities[capability] !== false
   const mayReport = (capability: Capability) => may(capability) && consentRecords.mayObserve(config())
-  const parts: FeatureParts = { ...deps, api, records, grants }
+  const parts: FeatureParts = { ...deps, records, grants }
   const isOnline = () => platform.lifecycle.isOnline()
   const presence = createPresence(parts)
   const requests = createAgentRequests({ ...parts, presence })
@@ -146,7 +144,7 @@ export function createFeatures(deps: FeaturesDeps) {
         presenceReports.setShown(isShown)
         if (isChatShown && !isShown && hasSession) {
           const key = platform.newId()
-          grants()((grant) => api.closePanel(grant, key)).catch(() => {})
+          grants()((grant) => api.post('/sessions/close', 'state', { scope: 'panel' }, key, grant)).catch(() => {})
         }
         isChatShown = isShown
       },
@@ -189,7 +187,7 @@ export function createFeatures(deps: FeaturesDeps) {
     const { key } = rated
     const withGrant = grants()
     try {
-      await consented(() => withGrant((grant) => api.rate(rating, grant, key)))
+      await consented(() => withGrant((grant) => api.post('/ratings', 'ratedAt', rating, key, grant)))
       presence.setRating('given')
     } catch (error) {
       const { code } = toWidgetError(error)

@@ -97,8 +97,10 @@ export function createForms(parts: PartsWithPresence, isLoaded: () => boolean) {
     failures[kind] = undefined
     const begunFor = visitor
     const withGrant = grants()
+    const path = kind === 'preChat' ? '/forms/pre-chat' : '/forms/offline'
+    const body = { fields: submission.fields }
     const call = () =>
-      consented(() => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key)))
+      consented(() => withGrant((grant) => api.post(path, 'formSubmissionId', body, submission.key, grant)))
     const sending = retrying(call, { pause, random, attempts })
       .then(
         () => {

@@ -36,7 +36,7 @@ export function createPageReports({ api, grants, pageContext, platform }: Featur
     if (!page || !isAllowed() || keyOf(page) === reported) return
     reported = keyOf(page)
     lastAtMs = clock.now()
-    grants()((grant) => api.reportPage(page, grant)).catch(() => {
+    grants()((grant) => api.report('/context/page', page, grant)).catch(() => {
       reported = ''
     })
   }

@@ -45,7 +45,7 @@ export function createPresenceReports({ api, grants, platform }: FeatureParts, i
     clock.clearTimeout(timer)
     isReporting = true
     let pauseMs = everyMs
-    await grants()((grant) => api.reportPresence(tab, state, grant)).catch((error) => {
+    await grants()((grant) => api.report('/presence', { tab, state }, grant)).catch((error) => {
       const { retryable, retryAfterMs = 0 } = toWidgetError(error)
       pauseMs = Math.min(longestWaitMs, Math.max(retryAfterMs, retryable ? retryMs : mutedMs))
     })

@@ -61,7 +61,7 @@ export function createVisitorTyping({ api, grants, platform: { clock } }: Featur
       isReported = true
       const state = wanted
       try {
-        await grants()((grant) => api.setTyping(state, grant))
+        await grants()((grant) => api.report('/typing', { state }, grant))
       } catch (error) {
         const { retryAfterMs = 0, retryable } = toWidgetError(error)
         const pauseMs = retryable ? Math.min(longestWaitMs, Math.max(mutedMs.failed, retryAfterMs)) : mutedMs.refused

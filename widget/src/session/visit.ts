@@ -124,7 +124,8 @@ export function createVisit(deps: VisitDeps) {
         ),
     readTo: () => session.notes().readTo ?? 0,
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,
-    report: (upToSequence, state) => withGrant((grant) => api.reportReceipt(upToSequence, state, grant)),
+    report: (upToSequence, state) =>
+      withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)),
   })
   const unfollow = platform.lifecycle.subscribe((signal) => {
     if (opened && signal === 'visible') void sendReceipt()

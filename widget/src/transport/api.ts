@@ -54,12 +54,16 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
   const post = <Answer>(path: string, field: string, body: object, idempotencyKey: string, grant?: string) =>
     call<Answer>({ method: 'POST', path, field, body, idempotencyKey, grant })
+  const report = (path: string, body: object, grant: string) => call<void>({ method: 'POST', path, body, grant })
 
   return {
     /** Makes one attempt and parses the answer. Resolves to undefined for the status 204. */
     call,
 
     post,
+
+    /** Reports something that has no answer and no key. */
+    report,
 
     /** Sends one request without a timeout. Rejects if the status is not 2xx. */
     exchange,
@@ -96,9 +100,6 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
     stopAnswer: (messageId: string, idempotencyKey: string, grant: string) =>
       call<void>({ method: 'POST', path: `/messages/${messageId}/stop`, field: 'state', idempotencyKey, grant }),
-
-    reportReceipt: (upToSequence: number, state: 'delivered' | 'read', grant: string) =>
-      call<void>({ method: 'POST', path: '/messages/receipts', body: { upToSequence, state }, grant }),
 
     history: (range: HistoryRange, grant: string) =>
       call<HistoryPage>({ method: 'GET', path: `/messages?${query(range)}`, field: 'messages', grant }),
