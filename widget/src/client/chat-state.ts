@@ -5,7 +5,7 @@ import type { ConnectionState, ReplayReset, SessionEnd } from '../vocabulary/typ
 type ChatEnd = Readonly<{ event?: SessionEnd; code: string }>
 
 /** Stores the connection state and why the chat has ended. That state changes only when it is reset. */
-export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
+export function createChatState(emit: Emitter['emit']) {
   let connection: ConnectionState = 'idle'
   let end: ChatEnd | undefined
   let canStartNew = false
@@ -45,7 +45,6 @@ export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
   function setConnection(state: ConnectionState) {
     if (state === connection || (end && state !== 'ended')) return
     connection = state
-    if (state === 'online') onOnline()
     emit('connection.changed', { state })
   }
 }

@@ -12,10 +12,10 @@ import { createVisit, type Visit } from '../session/visit.ts'
 import { createApi } from '../transport/api.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import { createEmitter, type Emitter } from '../vocabulary/events.ts'
-import type { SessionView, VisitorIdentity, WidgetConfig, WidgetMessage } from '../vocabulary/types.ts'
+import type { SessionView, VisitorIdentity, WidgetMessage } from '../vocabulary/types.ts'
 import { createChatState } from './chat-state.ts'
 import type { ServiceClientOptions } from './client-options.ts'
-import { createConfigLoader } from './config-loader.ts'
+import { createConfiguration } from './configuration.ts'
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 
@@ -34,11 +34,10 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   const { emit } = emitter
   let visit: Visit | undefined
   let starting: Promise<void> | undefined
-  let config: WidgetConfig | undefined
   const provider = async (wanted?: VisitorIdentity) =>
-    config?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
+    config()?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
   const pageContext = () =>
-    config?.capabilities.pageContext && consentRecords.mayObserve(config)
+    config()?.capabilities.pageContext && consentRecords.mayObserve(config())
       ? minimized(options.pageContext?.())
       : undefined
   const session = (): SessionView | undefined => visit?.view()
@@ -47,6 +46,15 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
   const consentRecords = createConsentRecords(platform.storage, options.siteKey, session)
+  const state = createChatState(emit)
+  const configuration = createConfiguration({
+    api,
+    platform,
+    emitter,
+    siteKey: options.siteKey,
+    isRunning: () => starting !== undefined && !state.end(),
+  })
+  const config = configuration.current
   const shared = {
     api,
     consentRecords,
@@ -54,7 +62,8 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     emitter,
     siteKey: options.siteKey,
     supports: options.supports,
-    config: () => config,
+    config,
+    refreshConfig: configuration.refresh,
     session,
     messages,
     pageContext,
@@ -64,17 +73,6 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   const consent = createConsent(shared)
   const features = createFeatures({ ...shared, consented: consent.run })
   emitter.on('consent.changed', ({ consent: given }) => given?.status === 'granted' && visit?.resendRefused())
-  const state = createChatState(emit, () => configLoader.hurry())
-  const configLoader = createConfigLoader({
-    api,
-    platform,
-    siteKey: options.siteKey,
-    isRunning: () => starting !== undefined && !state.end(),
-    onLoaded(loaded) {
-      config = loaded
-      emit('config.loaded', { config })
-    },
-  })
   const identity = createIdentity({
     api,
     platform,
@@ -129,7 +127,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
       visit?.session.act()
       if (state.end()) throw new WidgetError('session_ended', { terminal: true })
       if (!visit) throw new WidgetError('not_started')
-      const body = messageBody(text, config?.limits.bodyMaxLength)
+      const body = messageBody(text, config()?.limits.bodyMaxLength)
       const { locale } = options
       const message = visit.send({
         input: { clientOperationId: platform.newId(), body, contentType: 'text', locale, pageContext: pageContext() },
@@ -199,7 +197,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
      */
     resetVisitor: identity.resetVisitor,
 
-    config: (): WidgetConfig | undefined => config,
+    config,
 
     /** Returns the step in which the visitor grants or denies the consent policy. */
     consent: async (): Promise<ConsentKeeper> => consent,
@@ -238,7 +236,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     state.reset('connecting')
     features.start()
-    const configured = configLoader.load()
+    const configured = configuration.load()
     const current = createVisit({
       ...options,
       pageContext,
@@ -248,7 +246,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
       records,
       given,
       emit,
-      config: () => config,
+      config,
       consented: consent.run,
       onConnection: state.setConnection,
       // After a refusal, another attempt would be refused, too.
@@ -259,7 +257,10 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
           state.setConnection('connecting')
           void identity.followClosed(current, closed)
         }),
-      onEvent: features.handleEvent,
+      onEvent(event) {
+        configuration.handleEvent(event)
+        features.handleEvent(event)
+      },
       onPage: features.takePage,
     })
     visit = current

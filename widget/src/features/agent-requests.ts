@@ -177,7 +177,6 @@ export function createAgentRequests(parts: PartsWithPresence) {
     return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
   }
 
-  /** Reports `unsupported` for a request that the application does not support. */
   function refuse(request: AgentRequest) {
     pending.markHandled(request.id)
     acknowledge(request, 'unsupported').catch(() => {})

@@ -12,7 +12,6 @@ interface ConsentRecord {
 
 export type ConsentRecords = ReturnType<typeof createConsentRecords>
 
-/** Reads and writes the visitor's decision on the installation's consent policy. */
 export function createConsentRecords(
   storage: KeyValueStorage,
   siteKey: string,
@@ -39,7 +38,6 @@ export function createConsentRecords(
     },
   }
 
-  /** Returns the visitor's decision on a version of the policy, or undefined if there is none. */
   function decided(policyVersion: string): ConsentDecision | undefined {
     const record = read()
     if (!record) return undefined

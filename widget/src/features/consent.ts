@@ -2,7 +2,6 @@ import { createPause } from '../../../browser/pause.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { ConsentDecision, ConsentState, WidgetErrorDetail } from '../vocabulary/types.ts'
-import { createConfigRefresh } from './config-refresh.ts'
 import type { FeaturesDeps } from './feature-parts.ts'
 
 const attempts = 5
@@ -16,9 +15,8 @@ export type ConsentKeeper = ReturnType<typeof createConsent>
  * again.
  */
 export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
-  const { api, emitter, config, consentRecords, grants } = deps
+  const { api, emitter, config, refreshConfig, consentRecords, grants } = deps
   const { clock, random, newId } = deps.platform
-  const { refresh: reload } = createConfigRefresh(deps)
   const pause = createPause(clock)
   let waiting: { resolve(): void; reject(error: WidgetError): void }[] = []
   let isSending = false
@@ -71,7 +69,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
     } catch (caught) {
       const failure = toWidgetError(caught)
       // The policy has a new version that the visitor has not seen.
-      if (failure.code === 'ValidationFailed') await reload()
+      if (failure.code === 'ValidationFailed') await refreshConfig()
       else error = failure.detail
     }
     isSending = false
@@ -91,7 +89,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
         const failure = toWidgetError(caught)
         if (failure.code !== 'ConsentRequired') throw caught
         consentRecords.forget()
-        await reload()
+        await refreshConfig()
         // The configuration contains no policy yet. The caller can retry later.
         if (!state()) throw new WidgetError(failure.code, { ...failure, retryable: true })
         tell()

@@ -19,6 +19,7 @@ export interface FeaturesDeps {
   siteKey: string
   supports?: Partial<SupportedRequests>
   config(): WidgetConfig | undefined
+  refreshConfig(): Promise<void>
   session(): SessionView | undefined
   /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
   aheadMs(): number
@@ -27,11 +28,9 @@ export interface FeaturesDeps {
   /** Returns a function that makes calls with grants of the current session. */
   grants: Grants
   consentRecords: ConsentRecords
-  /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
-/** What the features share. */
 export interface FeatureParts extends FeaturesDeps {
   records: FeatureRecords
 }

@@ -1,9 +1,7 @@
-import type { TimerId } from '../../../browser/platform.ts'
 import type { Grants } from '../session/session.ts'
 import { toWidgetError } from '../vocabulary/errors.ts'
 import type { Capability, Rating, StreamEvent } from '../vocabulary/types.ts'
 import { createAgentRequests } from './agent-requests.ts'
-import { createConfigRefresh } from './config-refresh.ts'
 import type { FeatureParts, FeaturesDeps } from './feature-parts.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms } from './forms.ts'
@@ -12,10 +10,6 @@ import { createPresence } from './presence.ts'
 import { createPresenceReports } from './presence-reports.ts'
 import { createVisitorTyping } from './visitor-typing.ts'
 
-/** Time for which a browser may cache the configuration. */
-const cachedMs = 60_000
-
-/** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps) {
   const { api, platform, emitter, config, messages, consented, consentRecords } = deps
   /** Like `deps.grants`. A refused call whose capability was turned off fetches the configuration again. */
@@ -23,7 +17,7 @@ export function createFeatures(deps: FeaturesDeps) {
     const withGrant = deps.grants()
     return (call) =>
       withGrant(call).catch((error) => {
-        if (toWidgetError(error).code === 'RouteNotAdvertised') void refresh()
+        if (toWidgetError(error).code === 'RouteNotAdvertised') void deps.refreshConfig()
         throw error
       })
   }
@@ -35,7 +29,6 @@ export function createFeatures(deps: FeaturesDeps) {
   const presence = createPresence(parts)
   const requests = createAgentRequests({ ...parts, presence })
   const forms = createForms({ ...parts, presence }, isLoaded)
-  const configRefresh = createConfigRefresh(deps)
   const typing = createVisitorTyping(parts, () => mayReport('typing') && isOnline())
   const pages = createPageReports(parts, () => mayReport('pageContext'))
   const presenceReports = createPresenceReports(parts, () => mayReport('presence') && isOnline())
@@ -45,9 +38,6 @@ export function createFeatures(deps: FeaturesDeps) {
   let isChatShown = false
   /** Id of the conversation whose messages have been loaded. */
   let loaded: string | undefined
-  /** Time after which the configuration may differ from that of the service. */
-  let staleAtMs = 0
-  let refreshTimer: TimerId
 
   // While consent was missing, nothing was reported.
   emitter.on('consent.changed', ({ consent }) => {
@@ -83,14 +73,11 @@ export function createFeatures(deps: FeaturesDeps) {
     checkMessages()
   })
   emitter.on('connection.changed', ({ state }) => {
-    // An event may have been missed while the stream was closed.
-    if (state === 'online' && platform.clock.now() >= staleAtMs) refresh()
     if (state !== 'ended' && state !== 'idle') return
     hasSession = false
     requests.stop()
     forms.stop()
     pages.stop()
-    platform.clock.clearTimeout(refreshTimer)
     if (state === 'ended') {
       // The page still shows what has happened.
       records.change({ requests: [] })
@@ -101,13 +88,7 @@ export function createFeatures(deps: FeaturesDeps) {
 
   return {
     /** Loads the state that the previous page stored. */
-    start() {
-      records.load()
-      staleAtMs = platform.clock.now() + cachedMs
-      // The loaded configuration may come from the cache, and later changes may have been missed.
-      platform.clock.clearTimeout(refreshTimer)
-      refreshTimer = platform.clock.setTimeout(refresh, cachedMs)
-    },
+    start: records.load,
 
     /** Called when the same visitor continues in another session, to which agents' requests do not belong. */
     changeSession(sessionId: string) {
@@ -119,14 +100,11 @@ export function createFeatures(deps: FeaturesDeps) {
       if (hadRequests) emitter.emit('requests.changed', { requests: [] })
     },
 
-    /** Handles an event of the stream. */
     handleEvent(event: StreamEvent) {
-      if (event.type === 'availability.changed') configRefresh.takeAvailability(event.data)
       if (may('typing') || !event.type.startsWith('typing.')) presence.handleEvent(event)
       requests.handleEvent(event)
     },
 
-    /** Takes over the state of the rating from a page of the history. */
     takePage: presence.takePage,
 
     /** Operations of the client that do not concern messages. */
@@ -194,11 +172,6 @@ export function createFeatures(deps: FeaturesDeps) {
       if (!code.startsWith('Rating')) throw error
       presence.setRating(code === 'RatingAlreadyGiven' ? 'given' : undefined)
     }
-  }
-
-  function refresh() {
-    staleAtMs = platform.clock.now() + cachedMs
-    void configRefresh.refresh()
   }
 
   /** Stops all operations and deletes the stored state of this visitor. */

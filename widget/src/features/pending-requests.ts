@@ -41,7 +41,6 @@ export function createPendingRequests(parts: PartsWithPresence, onEnd: (id: stri
     /** Records that the request was handled, so that a repeated event does not show it again. */
     markHandled,
 
-    /** Ends the requests that have expired. */
     expire,
 
     emitChange,

@@ -24,7 +24,6 @@ interface VisitDeps extends Omit<SessionDeps, 'platform' | 'onError'> {
   /** Emits events to the application. Not called after `close`. */
   emit: Emitter['emit']
   config(): WidgetConfig | undefined
-  /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
   /** Called once with each event of the stream, in order, after the conversation has handled it. */
   onEvent(event: StreamEvent): void
