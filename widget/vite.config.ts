@@ -70,9 +70,10 @@ export const packageBuild = outputOf({
     client: 'src/client-entry.ts',
     loader: 'src/loader-entry.ts',
     react: 'src/react/index.ts',
+    vue: 'src/vue/index.ts',
   },
   sourcemap: true,
-  external: ['react'],
+  external: ['react', 'vue'],
   // Frameworks with server components must run the hooks in the browser.
   banner: ({ name }) => (name === 'react' ? `'use client';` : ''),
   entryFileNames: '[name].js',

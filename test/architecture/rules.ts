@@ -83,7 +83,7 @@ const widgetLayers = [
   /^widget\/src\/transport\//,
   /^widget\/src\/(session|messages|features|identity)\//,
   /^widget\/src\/client\//,
-  /^widget\/src\/(ui|react)\/|^widget\/src\/[\w-]+\.ts$/,
+  /^widget\/src\/(ui|react|vue)\/|^widget\/src\/[\w-]+\.ts$/,
 ]
 
 /** Returns the index of the layer of a core file, from 0. Returns -1 if the file is in no layer. */

@@ -42,6 +42,7 @@ export const testsOfRoom: Record<string, string[]> = {
   'widget/src/identity': ['widget/test/person-switch', 'widget/test/visitor-departure'],
   'widget/src/messages': ['widget/test/sending', 'widget/test/failure-version'],
   'widget/src/react': ['widget/build'],
+  'widget/src/vue': ['widget/build'],
   'widget/src/session': ['widget/test/session', 'widget/test/ended-sessions', 'widget/test/failing-renewals'],
   'widget/src/transport': ['widget/test/streaming', 'widget/test/foreign-answers'],
   'widget/src/ui': ['test/browser/widget-loader', 'test/browser/widget-keyboard'],

@@ -1,0 +1,44 @@
+import { onMounted, shallowRef, watch } from 'vue'
+import {
+  createServiceWidgetLoader,
+  type ServiceWidget,
+  type ServiceWidgetLoader,
+  type ServiceWidgetOptions,
+} from '../loader-entry.ts'
+
+/**
+ * Shows the launcher while the calling component is mounted, and not on a server. `loader.value` is its
+ * loader, and `widget.value` the widget once the chat was loaded.
+ *
+ * Another `siteKey` or `apiBaseUrl` creates another chat. `theme` and `locale` are applied at once. Changes
+ * of other options have no effect.
+ */
+export function useServiceWidget(options: () => ServiceWidgetOptions) {
+  const loader = shallowRef<ServiceWidgetLoader>()
+  const widget = shallowRef<ServiceWidget>()
+  // Vue ends these watchers with the component.
+  onMounted(() => {
+    watch(
+      () => [options().siteKey, options().apiBaseUrl].join(' '),
+      (_, __, onCleanup) => {
+        loader.value = createServiceWidgetLoader(options(), (made) => {
+          widget.value = made
+        })
+        onCleanup(() => {
+          loader.value?.remove()
+          loader.value = widget.value = undefined
+        })
+      },
+      { immediate: true },
+    )
+    watch(
+      () => options().theme,
+      (theme = 'auto') => widget.value?.setTheme(theme),
+    )
+    watch(
+      () => options().locale,
+      (locale) => widget.value?.setLocale(locale),
+    )
+  })
+  return { loader, widget }
+}
