@@ -29,7 +29,6 @@ interface Mounted {
   remove(): void
 }
 
-/** Controls the chat widget of a page. */
 export type ServiceWidget = ReturnType<typeof createWidget>
 
 const panelId = 'panel'
@@ -47,6 +46,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   checkOptions(given)
   let { texts, localeTexts, locale, ...options } = given
   locale = locale && wellFormed(locale)
+  const { embedded = false } = options
   const emitter = createEmitter()
   const platform = {
     ...pagePlatform(options.apiBaseUrl),
@@ -94,7 +94,9 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     storedRecord = ''
   })
 
-  return {
+  const ofClient = pick(client, 'sendMessage', 'retryMessage', 'ended', 'startNew', 'messages', 'identify')
+  const further = pick(client, 'clearIdentity', 'updatePageContext', 'on', 'once')
+  return Object.assign(ofClient, further, {
     /**
      * Shows the launcher, and resumes the tab's session or creates one. The session is renewed until
      * `unmount`. Resolves when the session exists or the attempt to obtain one has ended. Never
@@ -134,29 +136,6 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     prefill: draft.prefill,
     /** Number of messages that arrived after the panel was last open. The launcher also counts requests. */
     unreadCount: client.unread,
-    /**
-     * Sends a message.
-     *
-     * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or
-     * `session_ended`
-     */
-    sendMessage: client.sendMessage,
-    /**
-     * Retries a failed message with the same operation id. Returns false if no failed message has
-     * this id.
-     *
-     * @throws WidgetError `failure_outdated` if the message has failed again since `failureVersion`
-     */
-    retryMessage: client.retryMessage,
-    /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
-    ended: client.ended,
-    /** Starts a new session after the previous session ended, like *Start a new chat* in the panel. */
-    startNew: client.startNew,
-    messages: client.messages,
-    /** Identifies the visitor. If this fails, rejects and leaves the session unchanged. */
-    identify: client.identify,
-    /** Logs the visitor out. */
-    clearIdentity: client.clearIdentity,
     /** Removes the visitor's data that `what` selects, for example on logout. */
     async resetVisitor(what?: VisitorReset): Promise<void> {
       try {
@@ -165,16 +144,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
         draft.restore()
       }
     },
-    /**
-     * Reports that the visitor is on another page. Browsers without the Navigation API do not report
-     * `history.pushState`, so the application must call this function there.
-     */
-    updatePageContext: client.updatePageContext,
-    /** Subscribes to an event. Returns a function that unsubscribes. */
-    on: client.on,
-    /** Subscribes to the next event of this name. */
-    once: client.once,
-  }
+  })
 
   function mount(): Promise<void> {
     if (!mounted) {
@@ -182,7 +152,8 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       configure()
       storedRecord = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
       // On a small screen, the panel would cover the new page.
-      if (!isOpen && platform.storage.getItem(openKey) && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
+      const wasOpen = platform.storage.getItem(openKey) && !matchMedia(fullScreenQuery).matches
+      if (embedded || wasOpen) setOpen(true, false)
     }
     return client.start()
   }
@@ -252,6 +223,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       texts: shownTexts,
       locale: chosen,
       panelId,
+      embedded,
       onClose: () => setOpen(false),
       announce: announcer.announce,
       conceal: shell.conceal,
@@ -272,10 +244,10 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   }
 
   function setOpen(next: boolean, focuses = true) {
-    if (next === isOpen) return
+    if (next === isOpen || (embedded && !next)) return
     client.setChatShown(next)
     if (next) {
-      platform.storage.setItem(openKey, 'true')
+      if (!embedded) platform.storage.setItem(openKey, 'true')
       isOpen = true
       movesFocus = focuses
       newCount = client.unread()
@@ -318,7 +290,11 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     const { closePanel, openLauncher, openLauncherUnread } = shownTexts
     const unread = isOpen ? 0 : client.unread() + client.requests().length
     const closed = unread > 0 ? openLauncherUnread(unread) : openLauncher
-    const isShown = options.launcher !== false && (isOpen || !refusals.isRefused())
+    const isShown = options.launcher !== false && !embedded && (isOpen || !refusals.isRefused())
     mounted?.shell.setLauncher(isOpen ? closePanel : closed, isOpen, unread, isShown)
   }
+}
+
+function pick<From, Name extends keyof From>(from: From, ...names: Name[]) {
+  return Object.fromEntries(names.map((name) => [name, from[name]])) as Pick<From, Name>
 }

@@ -19,7 +19,6 @@ export function setAttributes(target: Element, attributes: Attributes) {
   }
 }
 
-/** Creates a `div` with a class. */
 export const box = (className: string, ...children: (Node | string)[]) =>
   element('div', { class: className }, ...children)
 
@@ -35,7 +34,6 @@ export function showText(target: HTMLElement, text = '') {
   target.textContent = text
 }
 
-/** Returns true if the focus is inside of the element. */
 export const hasFocus = (target: Element) => target.contains((target.getRootNode() as ShadowRoot).activeElement)
 
 const svgNamespace = 'http://www.w3.org/2000/svg'

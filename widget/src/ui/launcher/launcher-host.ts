@@ -11,6 +11,8 @@ export interface LauncherOptions {
   position?: 'left' | 'right'
   /** If false, the page must open the chat itself. The default is true. */
   launcher?: boolean
+  /** If true, the panel fills `container` and is open while the chat is mounted. There is no launcher. */
+  embedded?: boolean
 }
 
 interface LauncherHooks {
@@ -37,7 +39,7 @@ export function createLauncherHost(options: LauncherOptions) {
     'button',
     {
       class: 'launcher',
-      hidden: options.launcher === false,
+      hidden: options.launcher === false || options.embedded,
       'aria-haspopup': 'dialog',
     },
     icon(chatIcon, 'chat'),
@@ -112,7 +114,7 @@ export function createLauncherHost(options: LauncherOptions) {
     frame.style.setProperty('--slot', `${slot}`)
     parent.append(host)
     root.adoptedStyleSheets = sheets
-    host.showPopover?.()
+    if (host.popover) host.showPopover()
     if (!button.onclick) launcherHost.listen?.()
     launcherHost.onReturn?.()
   }

@@ -8,7 +8,6 @@ export interface PlacedMessage {
   startsGroup: boolean
   /** The last of several messages of one author. It shows the avatar and the time. */
   endsGroup: boolean
-  /** True for the first message of a day. This message shows the date. */
   startsDay: boolean
   /** True for the first message that was unread when the panel opened. */
   startsNew: boolean

@@ -220,7 +220,6 @@ export function createMessageLog(context: RowContext) {
     }
   }
 
-  /** Returns the messages that the visitor has not read, oldest first. */
   function unreadMessages() {
     const others = client.messages().filter(({ author, growing }) => author.kind !== 'visitor' && !growing)
     return others.slice(others.length - client.unread())

@@ -107,7 +107,6 @@ export function createMessageRow(
   }
 }
 
-/** Buttons that send their text. */
 export const replyButtons = (texts: string[], onReply: (text: string) => void) =>
   texts.map((text) => button('reply', text, () => onReply(text), { dir: 'auto' }))
 

@@ -19,7 +19,6 @@ export function keepEventsInside(panel: HTMLElement): void {
   for (const kind of ['keydown', 'paste'] as const) panel.addEventListener(kind, restore, { capture: true })
 }
 
-/** Returns true for an element in which a person writes. */
 export function isField(target: unknown): target is HTMLInputElement | HTMLTextAreaElement {
   return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement
 }

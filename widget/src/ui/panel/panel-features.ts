@@ -185,7 +185,6 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     rating?.update()
   }
 
-  /** Reports the results of accepted navigations if a session exists. */
   function reportArrivals() {
     if (client.session() && client.requests()[0]) requestCards()?.reportArrivals(client)
   }

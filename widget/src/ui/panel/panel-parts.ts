@@ -2,7 +2,6 @@ import type { ServiceClient } from '../../client/client.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
-/** What the parts of the panel share. */
 export interface PanelParts {
   client: ServiceClient
   texts: WidgetTexts

@@ -23,13 +23,14 @@ interface PanelDeps extends Omit<PanelParts, 'dates'> {
   loadPart: LoadPart
   locale: string
   panelId: string
+  embedded: boolean
   onClose(): void
   /** Returns the text that the page wrote into the message field, which is not the visitor's. */
   prefilled(): string
 }
 
 export function createPanel(deps: PanelDeps) {
-  const { client, texts, locale, panelId, onClose } = deps
+  const { client, texts, locale, panelId, embedded, onClose } = deps
   const titleId = `${panelId}-title`
   const composer = createComposer(texts, send, client.setDraft, client.stopAnswer)
   const dates = createDates(regionalLocale(locale), texts)
@@ -41,7 +42,14 @@ export function createPanel(deps: PanelDeps) {
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
   const panel = element(
     'section',
-    { class: 'panel', id: panelId, role: 'dialog', 'aria-labelledby': titleId, tabindex: '-1', hidden: true },
+    {
+      class: 'panel',
+      id: panelId,
+      role: embedded ? 'region' : 'dialog',
+      'aria-labelledby': titleId,
+      tabindex: '-1',
+      hidden: true,
+    },
     header.element,
     log.element,
     features.form,
@@ -56,10 +64,11 @@ export function createPanel(deps: PanelDeps) {
   })
   // On a small screen, the panel covers the page, so it is modal.
   const fullScreen = matchMedia(fullScreenQuery)
-  const followScreen = () => setAttributes(panel, { 'aria-modal': fullScreen.matches && 'true' })
+  const isModal = () => fullScreen.matches && !embedded
+  const followScreen = () => setAttributes(panel, { 'aria-modal': isModal() && 'true' })
   fullScreen.addEventListener('change', followScreen)
   followScreen()
-  keepFocusInside(panel, () => fullScreen.matches)
+  keepFocusInside(panel, isModal)
   let shown = client.session()
   let isLoaded = false
   let consent: ConsentKeeper | undefined

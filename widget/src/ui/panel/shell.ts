@@ -21,7 +21,7 @@ export interface ShellOptions extends LauncherOptions {
 export type Shell = ReturnType<typeof createShell>
 
 /** Adds the chat's styles, colour scheme and language to the element that contains the launcher. */
-export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: ShellOptions) {
+export function createShell(launcherHost: LauncherHost, { theme = 'auto', embedded }: ShellOptions) {
   const { host, frame, button, sheets } = launcherHost
   const root = host.shadowRoot!
   const prefersDark = matchMedia('(prefers-color-scheme: dark)')
@@ -46,6 +46,11 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
       focused = root.activeElement
     }, 100)
   })
+  if (embedded) {
+    host.dataset.embedded = ''
+    // An element in the top layer would leave its place in the page.
+    host.removeAttribute('popover')
+  }
   if (!host.isConnected) launcherHost.attach()
 
   return {
@@ -85,7 +90,6 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
 
     setLocale: (locale: string) => setAttributes(frame, { lang: locale, dir: directionOf(locale) }),
 
-    /** Sets the label, the number of unread messages and the visibility of the launcher. */
     setLauncher(label: string, isOpen: boolean, unread: number, isShown: boolean) {
       button.hidden = !isShown
       badge.hidden = unread === 0
@@ -98,7 +102,6 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
       if (document.activeElement === document.body) (focused as HTMLElement | null)?.focus({ preventScroll: true })
     },
 
-    /** Returns the element inside the widget that has the focus. */
     focused: () => root.activeElement,
   }
 
