@@ -81,7 +81,6 @@ export function createMessageList() {
       return true
     },
 
-    /** Removes the text of a message that an operator has withdrawn. */
     redact(messageId: string, redactedAt: string): StoredMessage | undefined {
       const current = this.byMessageId(messageId) as StoredMessage | undefined
       return current && replace(current, { ...current, body: '', redactedAt })

@@ -24,7 +24,6 @@ export interface OutboxEntry {
 
 interface OutboxDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
-  /** Resolves when the session has a valid grant or has ended. Never rejects. */
   ready(): Promise<unknown>
   send(input: MessageInput): Promise<AcceptedMessage>
   /** Called when the entries change. Stores the entries, so that they survive a reload. */

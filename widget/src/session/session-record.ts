@@ -33,7 +33,6 @@ export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey
 
 export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey)}.features`
 
-/** Reads and writes the stored session and the stored outbox of an installation. */
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
   const key = sessionRecordKey(siteKey)
   const outboxKey = `${key}.outbox`
@@ -56,7 +55,6 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
       for (const part of ['outbox', 'features', 'consent']) storage.removeItem(`${key}.${part}`)
     },
 
-    /** Returns the stored unsent messages and the id of their session. */
     readOutbox(): { sessionId?: string; entries: OutboxEntry[] } {
       const { sessionId, entries } = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey) ?? {}
       const isSendable = (entry?: OutboxEntry) => isToken(entry?.input?.clientOperationId)

@@ -113,6 +113,7 @@ export function createSession(deps: SessionDeps) {
 
     act,
 
+    /** Resolves when the session has a valid grant or has ended. Never rejects. */
     ready: () => validGrant().catch(() => {}),
 
     /** Continues with the given session, for example after an identification. */

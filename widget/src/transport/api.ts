@@ -13,7 +13,6 @@ export const WIDGET_PUBLIC_API_VERSION = '1.0'
 const requestTimeoutMs = 15_000
 
 interface ApiOptions {
-  /** Base URL of the service, for example `https://chat.example.com`. */
   apiBaseUrl: string
   fetch: typeof fetch
   clock: Clock

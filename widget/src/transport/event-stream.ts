@@ -20,9 +20,7 @@ const resetsBeforeGivingUp = 3
 interface EventStreamDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
   settings?: Partial<WidgetConfig['realtime']>
-  /** Position in the event log to resume from. */
   position: StreamPosition
-  /** Resolves when the session has a valid grant or has ended. Never rejects. */
   ready(): Promise<unknown>
   /** Makes one attempt to open the stream at the given position. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
