@@ -17,12 +17,11 @@ export type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
 
 type TabPart = InstallationPart & { onRotated: () => Promise<void> }
 
-/** The cards of each tab. */
 const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
-  install: [SnippetCard, OriginsCard, NameCard, FeaturesCard, StatusCard, DeleteInstallation],
+  install: [SnippetCard, OriginsCard, NameCard, capabilitiesCard('Features', false), StatusCard, DeleteInstallation],
   look: [AppearanceCard, LogoCard, TranslationsCard],
   hours: [AvailabilityCard],
-  forms: [FormSwitchesCard, FormsCard],
+  forms: [capabilitiesCard('Forms', true), FormsCard],
   privacy: [ConsentCard, UnseenCard],
   keys: [IdentitySecrets],
 }
@@ -79,20 +78,18 @@ function NameCard(part: InstallationPart) {
   )
 }
 
-type CapabilityName = (typeof capabilityNames)[number]
-
-const formCapabilities: CapabilityName[] = ['preChatForm', 'offlineForm']
-
-function FormSwitchesCard(part: InstallationPart) {
-  return <CapabilitiesCard title="Forms" names={formCapabilities} {...part} />
+/** Returns the card of the forms' switches, or that of all others. */
+function capabilitiesCard(title: string, isOfForms: boolean) {
+  const names = capabilityNames.filter((name) => name.endsWith('Form') === isOfForms)
+  return (part: InstallationPart) => <CapabilitiesCard title={title} names={names} {...part} />
 }
 
-function FeaturesCard(part: InstallationPart) {
-  const names = capabilityNames.filter((name) => !formCapabilities.includes(name))
-  return <CapabilitiesCard title="Features" names={names} {...part} />
+interface CapabilitiesCardProps extends InstallationPart {
+  title: string
+  names: typeof capabilityNames
 }
 
-function CapabilitiesCard({ title, names, ...part }: InstallationPart & { title: string; names: CapabilityName[] }) {
+function CapabilitiesCard({ title, names, ...part }: CapabilitiesCardProps) {
   const { busy, failure, save } = useUpdate(part)
   return (
     <Card title={title}>
