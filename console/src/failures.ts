@@ -51,7 +51,6 @@ const rules: Record<string, string> = {
   locale: 'contains an invalid language tag',
 }
 
-/** Describes a failed call for an operator. */
 export function describeFailure(error: unknown): Failure {
   const failure = ConnectError.from(error)
   const info = failure.findDetails(ErrorInfoSchema)[0]

@@ -128,7 +128,6 @@ export function createRouter(window: Window) {
     address.value = location.href
   }
 
-  /** Navigates to a path of the console. */
   function go(path: string) {
     if (isHeld && path !== pathNow()) held.value = path
     else leave(path)
@@ -241,8 +240,6 @@ export const areas = groups.flatMap((group) => group.areas)
 export const areaOf = ({ view }: { view: View | 'unknown' }) =>
   view === 'unknown' ? undefined : areas.find((area) => patterns[view].path.split('/')[0] === patterns[area.view].path)
 
-/** Returns the name of the area that begins with this view. */
 export const areaName = (view: View): string => areaOf({ view })!.name
 
-/** Returns the link back to an area. */
 export const backTo = (view: View) => ({ path: pathOf({ view } as KnownRoute), label: areaName(view) })

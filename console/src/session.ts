@@ -13,7 +13,6 @@ export type SessionHolder = ReturnType<typeof createSessionHolder>
 /** Reason of a failed sign-in at the identity provider, as the gateway names it. */
 export type ProviderProblem = 'refused' | 'denied' | 'unavailable'
 
-/** Message between the tabs of one browser. */
 type TabMessage = { name: 'session-changed' | 'signed-out' | 'drafts?' } | { name: 'drafts'; count: number }
 
 type TabChannel = Pick<BroadcastChannel, 'postMessage' | 'addEventListener' | 'removeEventListener'>
@@ -37,13 +36,11 @@ export function createSessionHolder({
   const current = signal<WorkspaceSession | undefined>(undefined)
   /** Undefined as soon as the session has been read. */
   const loading = signal<'loading' | 'unreachable' | undefined>('loading')
-  /** Reason why the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)
   /** Secret of a sign-in link that was opened in this tab. It is never stored. */
   const link = signal<string | undefined>(undefined)
   /** Secret of a link that confirms the operator's mail address, and was opened in this tab. */
   const mailLink = signal<string | undefined>(undefined)
-  /** Why the last sign-in at the identity provider failed. */
   const providerProblem = signal<ProviderProblem | undefined>(undefined)
   /** URL of the operator's picture. */
   const face = signal<string | undefined>(undefined)
@@ -115,7 +112,6 @@ export function createSessionHolder({
     return true
   }
 
-  /** Returns the number of conversations with drafts, in all tabs. */
   function draftsOfAllTabs(): Promise<number> {
     return new Promise((resolve) => {
       let count = countDrafts()
@@ -158,7 +154,6 @@ export function createSessionHolder({
     },
     load,
     signIn,
-    /** Signs in with the browser's answer. Returns the reason of a failure, or undefined. */
     signInWithPasskey: async (response: object) => accept(await calls.signInWithPasskey(response)),
     signOut,
     draftsOfAllTabs,
@@ -238,7 +233,6 @@ type SessionCalls = ReturnType<typeof createSessionCalls>
 /** Header of all calls that use the cookie. Pages of other sites cannot send it. */
 export const consoleHeader = ['X-Service-Console', '1'] as const
 
-/** Creates the calls that sign an operator in and out. */
 export function createSessionCalls(request: typeof fetch) {
   async function call<T>(
     path: string,

@@ -259,7 +259,6 @@ function OwnPicture() {
 interface SignOutDialogProps {
   /** Number of conversations with drafts, in all tabs. */
   drafts: number
-  /** Whether a sign-out has just failed. */
   failed?: boolean
   onClose: () => void
 }

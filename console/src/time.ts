@@ -36,7 +36,6 @@ const plurals = new Intl.PluralRules(language)
 export const countOf = (count: number, one: string, many: string) =>
   (plurals.select(count) === 'one' ? one : many).replace('#', formatNumber(count))
 
-/** Returns a duration as a text, for example `5 min`. */
 export function formatDistance(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 90) return `${seconds} s`

@@ -342,7 +342,6 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),
 
-    /** Asks the visitor of the closed conversation for a rating. */
     requestRating: () => applyResponse(messaging.closeConversation({ conversationId, requestRating: true })),
 
     stopBot: () => applyResponse(messaging.stopBot({ conversationId })),

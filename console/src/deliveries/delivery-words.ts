@@ -63,7 +63,6 @@ const phases: Partial<Record<keyof typeof AttemptPhase, string>> = {
   BODY: 'while reading the response',
 }
 
-/** Returns the outcome of an attempt as one line of text. */
 export function outcomeText({
   responseClass,
   responseStatus,

@@ -5,11 +5,6 @@ import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Waiting, When } from '../ui/page.tsx'
 import { isUnread, isWaiting, visitorName } from './conversation-record.ts'
 
-interface ConversationRowProps {
-  conversation: Conversation
-  open: boolean
-}
-
 /** The tags of a conversation that each list shows. */
 export function StatusTags({ conversation }: { conversation: Conversation }) {
   const { status, rating, agent, assignedOperatorId } = conversation
@@ -23,7 +18,7 @@ export function StatusTags({ conversation }: { conversation: Conversation }) {
   )
 }
 
-export function ConversationRow({ conversation, open }: ConversationRowProps) {
+export function ConversationRow({ conversation, open }: { conversation: Conversation; open: boolean }) {
   const { inbox, outbox, router, session } = useConsole()
   const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, tags } = conversation
   const name = visitorName(conversation)

@@ -55,12 +55,7 @@ const statuses = [
   ['all', 'All'],
 ] as const
 
-interface ConversationListProps {
-  openId: string | undefined
-  openMessage: number | undefined
-}
-
-function ConversationList({ openId, openMessage }: ConversationListProps) {
+function ConversationList({ openId, openMessage }: { openId: string | undefined; openMessage: number | undefined }) {
   const { inbox, router, announcer } = useConsole()
   const list = useRef<HTMLElement>(null)
   const field = useRef<HTMLInputElement>(null)

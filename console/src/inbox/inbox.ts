@@ -26,11 +26,9 @@ interface ConversationFollower {
   /** Called if changes may have been missed. */
   onGap(): void
   onChange(conversation: Conversation, events: InboxEvent[]): void
-  /** Called with new text of a message that grows. */
   onGrew(part: GrownMessage): void
   /** Called if the conversation may have a new note, or is listed again after a removal. */
   onNotes(): void
-  /** Called if the conversation was erased or removed. */
   onRemoved(): void
 }
 
@@ -83,7 +81,6 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
   const keyOf = (wanted: InboxFilter) => JSON.stringify(listRequest(wanted, me()))
   const shownKey = computed(() => keyOf(filter.value))
   const shownList = computed(() => lists.value.get(shownKey.value))
-  /** Numbers of conversations in the queues, counted by the service. */
   const counts = signal<QueueCounts | undefined>(undefined)
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
@@ -174,7 +171,6 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
     return refresh()
   }
 
-  /** Drops the lists that are not shown. */
   function dropOthers() {
     const kept = shownList.peek()
     lists.value = kept ? new Map([[shownKey.peek(), kept]]) : new Map()
@@ -280,7 +276,6 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
     /** True while the shown list is requested for the first time. */
     isLoading: computed(() => loading.value && !shownList.value),
     isBusy: loading,
-    /** True after the first list of conversations has loaded. */
     isListed,
     shown: computed(() => (shownList.value?.ids ?? []).flatMap((id) => conversations.value.get(id) ?? [])),
     unanswered: computed(() => counts.value?.unanswered ?? 0),

@@ -16,7 +16,6 @@ const statuses = {
   all: ConversationStatus.UNSPECIFIED,
 }
 
-/** Searches the conversations of the workspace on the service. */
 export function createSearch({
   messaging,
   me,
@@ -24,7 +23,6 @@ export function createSearch({
   setFilter,
 }: {
   messaging: Pick<Api['messaging'], 'searchConversations'>
-  /** Returns the operator's id, which identifies their assignments. */
   me: () => string
   /** The filter of the address. `q` is the searched text, `days` the age of the oldest text. */
   filter: ReadonlySignal<InboxFilter>

@@ -158,7 +158,6 @@ interface SpansProps {
   /** Name of the day, for screen readers. */
   of: string
   spans: Span[]
-  /** Text to show if `spans` is empty. */
   empty: string
   onChange: (spans: Span[]) => void
   /** Copies the hours to the other weekdays. */

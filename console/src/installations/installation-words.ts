@@ -38,7 +38,6 @@ export const repliesOf = (text: string) => ({
     .filter(Boolean),
 })
 
-/** Returns what is wrong with an allowed origin; undefined if nothing is. */
 export function originProblem(entry: string): string | undefined {
   if (isOriginEntry(entry)) return undefined
   if (entry.startsWith('https://*.')) return 'Enter a full domain after *., for example https://*.example.com.'

@@ -179,7 +179,6 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
   )
 }
 
-/** The addresses of a website. */
 export const AddressList = (list: Pick<EntryListProps, 'hint' | 'entries' | 'onChange'>) => (
   <EntryList label="Addresses" placeholder="shop.example" read={toOrigin} problemOf={originProblem} {...list} />
 )

@@ -42,7 +42,6 @@ export function ConsentCard(part: InstallationPart) {
   )
 }
 
-/** Edits what happens with answers that a visitor has not seen. */
 export function UnseenCard(part: InstallationPart) {
   const { unseenAfterMinutes = 0, mailUnseenAnswers = false } = part.installation
   const { update } = useUpdate(part)

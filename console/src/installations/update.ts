@@ -11,7 +11,6 @@ export interface InstallationPart {
   onChanged: (installation: Installation) => void
 }
 
-/** Returns functions that save changes of an installation and announce the result. */
 export function useUpdate({ installation, onChanged }: InstallationPart) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()

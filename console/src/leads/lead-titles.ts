@@ -9,7 +9,6 @@ const sources: Record<string, string> = {
 
 export const sourceText = (source: string) => sources[source] ?? source
 
-/** Maximum number of leads in one request. */
 const maxLeads = 100
 
 /** Returns a function that gives the title of a lead, or its id while it is not loaded. */

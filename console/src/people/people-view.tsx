@@ -18,7 +18,6 @@ interface Found {
   conversations: Conversation[]
 }
 
-/** Finds a person and shows, exports or erases their data. */
 export function PeopleView() {
   const { api, announcer } = useConsole()
   const [found, setFound] = useState<Found>()
@@ -120,7 +119,6 @@ const kindNames: [kind: string, label: string][] = [
 ]
 const pollMs = 1_000
 
-/** Shows what is held about a person, saves it as a file, and erases it. */
 function PersonCard({ person: { name, by } }: { person: Person }) {
   const { api, announcer } = useConsole()
   const [erasure, setErasure] = useState<Erasure>()

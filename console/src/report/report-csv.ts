@@ -20,7 +20,6 @@ export function csvField(value: string | number | undefined): string {
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
 }
 
-/** Returns a report as CSV: the total, then the days, hours and tags. */
 export function toCsv({ total, byDay, byHour, byTag }: Report): string {
   const groups = { total: total ? [total] : [], day: byDay, hour: byHour, tag: byTag }
   const columns = ['group', ...figures.map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))]

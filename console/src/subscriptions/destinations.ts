@@ -12,7 +12,6 @@ export interface Destination {
   isHook: boolean
 }
 
-/** Properties of a card about a destination. */
 export interface SubscriptionPart {
   subscription: Subscription
   onChanged: () => Promise<void>

@@ -136,13 +136,8 @@ export function SubscriptionForm({
   )
 }
 
-interface ExampleEventProps {
-  mappedFields: string[]
-  sentNames: Record<string, string>
-}
-
 /** Shows an example with the newest lead that the operator may read, or with sample values. */
-function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
+function ExampleEvent({ mappedFields, sentNames }: { mappedFields: string[]; sentNames: Record<string, string> }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.listLeads({ limit: 1 })).leads, [])
   const lead = loaded.value?.[0]

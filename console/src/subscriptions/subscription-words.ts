@@ -40,7 +40,6 @@ export function destinationProblem(text: string): string | undefined {
   return url.hash === '' ? undefined : 'Remove the # and everything after it from the URL.'
 }
 
-/** Returns the problem with the name of a lead field. */
 export const fieldProblem = (name: string) =>
   name === 'reference'
     ? '“reference” is always sent. It is the lead’s ID.'

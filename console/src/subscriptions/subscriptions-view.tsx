@@ -8,7 +8,6 @@ import { Empty, Icon, Page, RowText } from '../ui/page.tsx'
 import { listSubscriptions, nameOf } from './destinations.ts'
 import { countOfDeliveries, disabledText } from './subscription-words.ts'
 
-/** Lists the lead subscriptions of the workspace, then its event hooks. */
 export function SubscriptionsView() {
   const { api } = useConsole()
   const list = useLoad(() => listSubscriptions(api), [])
@@ -59,7 +58,6 @@ export function SubscriptionsView() {
   )
 }
 
-/** Says what a lead subscription sends. */
 function textOf({ mappedFields, automatic, policy }: Subscription): string {
   const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
   return [

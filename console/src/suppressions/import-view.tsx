@@ -151,7 +151,6 @@ function ImportProgress({ done, total }: { done: number; total: number }) {
   )
 }
 
-/** Maximum number of lines that a part of the preview shows. */
 const maxShown = 5
 
 interface ListPreviewProps {
@@ -159,7 +158,6 @@ interface ListPreviewProps {
   rejected: ListEntry[]
 }
 
-/** Shows what an import of the list would add, and what it would leave out. */
 function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored }, rejected }: ListPreviewProps) {
   const ofKind = (kind: EntryKind) => entries.filter((entry) => entry.kind === kind).length
   const found = kinds.flatMap(([kind]) => (ofKind(kind) > 0 ? countOfKind(ofKind(kind), kind) : []))

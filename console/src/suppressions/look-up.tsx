@@ -8,14 +8,7 @@ import { useLoad } from '../ui/load.tsx'
 import { FailureNotice, Notice, RowText, When } from '../ui/page.tsx'
 import { kinds, kindText, toEntry } from './suppression-words.ts'
 
-interface LookUpProps {
-  /** Number of changes of the suppression list. Each change reloads the shown result. */
-  changes: number
-  onChanged: (text: string) => void
-}
-
-/** Finds out whether one person is on the list. */
-export function LookUp({ changes, onChanged }: LookUpProps) {
+export function LookUp({ changes, onChanged }: { changes: number; onChanged: (text: string) => void }) {
   const { api } = useConsole()
   const [kind, setKind] = useState<EntryKind>('email')
   const [person, setPerson] = useState<Person>()

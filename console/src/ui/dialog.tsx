@@ -56,9 +56,7 @@ interface ActionDialogProps<Draft extends object> extends Pick<DialogProps, 'tit
   /** Text of the button that runs the action. */
   action: string
   danger?: boolean
-  /** The first values of the fields. */
   start?: Draft
-  /** Returns false while the action is not possible. */
   isReady?: (draft: Draft) => boolean
   onConfirm: (draft: Draft) => Promise<unknown>
   children: ComponentChildren | ((form: FormOf<Draft>) => ComponentChildren)
@@ -104,7 +102,6 @@ export interface DialogButtonProps<Draft extends object> extends Omit<ActionDial
   isOff?: boolean
 }
 
-/** A button that runs an action after a dialog. */
 export function DialogButton<Draft extends object>({
   button,
   kind = 'small',
@@ -291,14 +288,12 @@ interface SecretsCardProps {
   title: string
   /** Name of the secret, for example `identity secret`. */
   what: string
-  /** Explains the effects of a rotation. */
   explanation: string
   advice: string
   rotate: () => Promise<NewSecret>
   /** Called when the operator has confirmed that the new secret is stored. */
   onRotated: () => void
   children: ComponentChildren
-  /** Additional fields of the rotation dialog. */
   fields?: ComponentChildren
 }
 

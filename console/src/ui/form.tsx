@@ -146,7 +146,6 @@ interface SearchBarProps extends Pick<TextFieldProps, 'label' | 'takesFocus' | '
   /** Whether an empty text may be searched for. */
   mayBeEmpty?: boolean
   onSearch: (text: string) => void
-  /** Fields before the text. */
   children?: ComponentChildren
 }
 
@@ -290,7 +289,6 @@ export interface EntryListProps {
   entries: readonly string[]
   /** Returns the entry that a typed text means. */
   read?: (text: string) => string
-  /** Returns the problem with a new entry, or undefined. */
   problemOf: (entry: string) => string | undefined
   /**
    * May resolve to false if the entries are not stored. The new entry is then put back into the
@@ -469,7 +467,6 @@ export function useForm<Draft extends object>({ start, problemsOf, save, clears 
       error: isChecked ? problems[name] : undefined,
       onChange: (value: string) => set({ [name]: value } as Partial<Draft>),
     }),
-    /** Returns the properties of a switch. */
     toggle: <Name extends keyof Draft & string>(name: Name) => ({
       checked: draft[name] as Draft[Name] & boolean,
       onChange: (isOn: boolean) => set({ [name]: isOn } as Partial<Draft>),
@@ -486,7 +483,6 @@ export function withoutKey<Entry extends { key: number }>({ key: _, ...entry }: 
   return entry
 }
 
-/** Returns the changes of an edited list. */
 export const editList = <Entry,>(entries: readonly Entry[], set: (next: Entry[]) => void) => ({
   add: (...added: Entry[]) => set([...entries, ...added]),
   change: (index: number, change: Partial<Entry>) => set(entries.with(index, { ...entries[index]!, ...change })),

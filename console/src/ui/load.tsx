@@ -129,7 +129,6 @@ export function useRowKeys(selector: string) {
   useShortcuts({ j: () => move(1), k: () => move(-1) })
 }
 
-/** Shows the rows of a list that is loaded at once. */
 export function LoadedList<T>({
   empty,
   kind = 'table',
@@ -157,7 +156,6 @@ interface PagedListProps<T> {
   list: Omit<ReturnType<typeof usePages>, 'items'> & { items: T[] }
   /** Plural name of the listed items. */
   what: string
-  /** Content to show if the list has no items. */
   empty: ComponentChildren
   children: (item: T) => ComponentChildren
   everyMs?: number

@@ -154,7 +154,6 @@ setInterval(() => {
   minute.value = Date.now()
 }, 30_000)
 
-/** Shows how long a visitor has been waiting. */
 export function Waiting({ since }: { since: Timestamp }) {
   const date = timestampDate(since)
   const minutes = Math.max(0, Math.floor((minute.value - date.getTime()) / 60_000))

@@ -23,7 +23,6 @@ const retentionKinds: { kind: RetentionKind; label: string; hint: string }[] = [
   { kind: 'heldDeliveries', label: 'Waiting deliveries', hint: 'Deliveries that wait for a destination that is off.' },
 ]
 
-/** Longest period that can be set, in days. */
 const maxDays = 3_650
 
 interface PeriodInput {
@@ -75,12 +74,7 @@ export function WorkspaceView() {
   )
 }
 
-interface RetentionCardProps {
-  workspace: Workspace
-  onChanged: (workspace: Workspace) => void
-}
-
-function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
+function RetentionCard({ workspace, onChanged }: { workspace: Workspace; onChanged: (workspace: Workspace) => void }) {
   const { api, announcer } = useConsole()
   const stored = workspace.retention
   const form = useForm({

@@ -96,7 +96,6 @@ const sendTimeoutMs = 15_000
 const pauseRange = { minMs: 1_000, maxMs: 15_000 }
 
 interface OutboxListener {
-  /** Called with each stored message. */
   onSent(message: Message): void
   /** Called when a reply of *Send and close* has closed the conversation. */
   onClosed(conversation: Conversation): void

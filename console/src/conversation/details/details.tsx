@@ -106,7 +106,6 @@ interface FoldedProps {
   children: ComponentChildren
 }
 
-/** A section with a title that opens and closes it. */
 function Folded({ title, tag, open, children }: FoldedProps) {
   return (
     <details class="details-section" open={open}>
@@ -305,7 +304,6 @@ function TagSection({ thread }: { thread: Thread }) {
     return [...tag].length > 40 ? 'A tag has at most 40 characters.' : undefined
   }
 
-  /** Resolves to false if the change is not stored. */
   function change(next: readonly string[]) {
     const added = next.find((tag) => !tags.includes(tag))
     const removed = tags.find((tag) => !next.includes(tag))

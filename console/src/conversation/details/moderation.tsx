@@ -13,13 +13,7 @@ const addressBans = [
   ['2592000', 'For 30 days'],
 ] as const
 
-interface ModerationProps {
-  thread: Thread
-  session: Session
-  name: string
-}
-
-export function Moderation({ thread, session, name }: ModerationProps) {
+export function Moderation({ thread, session, name }: { thread: Thread; session: Session; name: string }) {
   const { api, announcer } = useConsole()
   const { sessionId, state, visitorBanned, addressKnown, addressBannedUntil } = session
   const isVerified = session.identityState === 'verified'

@@ -26,7 +26,6 @@ export function withState(messages: readonly Message[], messageId: string, state
     : messages
 }
 
-/** Removes the text of a message that was withdrawn. */
 export const withdrawn = (message: Message, redactedAt: Timestamp | undefined): Message => ({
   ...message,
   body: '',

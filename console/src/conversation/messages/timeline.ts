@@ -2,7 +2,6 @@ import type { InboxEvent, Message, Note, Rating, SubmittedForm } from '#proto/me
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
 import { millisecondsOf } from '../../time.ts'
 
-/** An entry of the timeline: a message, a note, or another event of the conversation. */
 export type TimelineItem = { key: string; at: number } & (
   | { kind: 'message'; message: Message }
   | { kind: 'note'; note: Note }
@@ -15,9 +14,7 @@ interface TimelineParts {
   events: readonly InboxEvent[]
   notes: readonly Note[]
   consent: ConsentRecord | undefined
-  /** True if the conversation has messages that are not loaded. */
   hasOlder: boolean
-  /** Name of the operator. */
   me: string
 }
 
