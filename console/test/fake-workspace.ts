@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { AppearanceSchema } from '#proto/session/v1/session_pb.js'
 import {
@@ -63,7 +64,10 @@ export function fakeWorkspace() {
     routes(router: ConnectRouter) {
       router.service(WorkspaceService, {
         ...suppressions.methods,
-        getWorkspace: () => ({ workspace }),
+        getWorkspace: () => ({
+          workspace,
+          lastBackups: { backup: timestampFromDate(new Date('2026-03-01T03:00:00')) },
+        }),
         updateWorkspace({ retention = {} }) {
           for (const [kind, period] of Object.entries(retention)) {
             if (typeof period !== 'object' || !('period' in period)) continue

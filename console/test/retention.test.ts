@@ -34,6 +34,15 @@ describe('the retention of a workspace', () => {
   })
 })
 
+it('the page of the workspace shows when a backup and a drill last succeeded', async () => {
+  const page = await browser.open(core, 'workspace')
+  const facts = page.getByRole('region', { name: 'Backups' }).locator('dl')
+  await facts.waitFor()
+  expect(await facts.innerText()).toMatch(
+    /^Last backup of the service\s+1 Mar 2026, 03:00:00\s+Last restore drill\s+Never$/,
+  )
+})
+
 describe('a deletion in the console', () => {
   it.each(
     someOf(

@@ -1,5 +1,6 @@
 import { type Db, GridFSBucket } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { lastBackups } from './backup.ts'
 import { connected, createMongoClient } from './client-options.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
 import { collectionsOf } from './collections.ts'
@@ -53,6 +54,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       version: (await db.admin().buildInfo()).version,
       /** Returns the present id of the history. Another id means that the data was restored since the start. */
       currentHistory: () => currentHistory(db),
+      lastBackups: () => lastBackups(db),
       /** Resolves to the server's clock in milliseconds since 1970. Rejects if the command fails. */
       ping: () => serverTime(db),
       /** Whether the driver knows a server that takes writes. If not, commands wait. */

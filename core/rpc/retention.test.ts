@@ -1,9 +1,11 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
 import { inboxOf } from '../conversations/inbox.ts'
 import { listMessages } from '../conversations/messages.ts'
+import { openBackups } from '../database/backup.ts'
 import { sweepOldData } from '../privacy/retention.ts'
 import { send, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -24,6 +26,17 @@ const textOf = (retention: Retention | undefined) =>
       return [[kind, `${one.case === 'days' ? one.value : one.case}${isDefault ? ' by default' : ''}`]]
     }),
   )
+
+it('a workspace is returned with the times of the last backup and drill of the service', async () => {
+  const { workspaces } = await clients()
+  expect((await workspaces.getWorkspace({})).lastBackups).not.toHaveProperty('backup')
+  const { uri, name } = cores
+  const backups = await openBackups({ uri, name, timeoutMs: 5_000 })
+  await backups.record('backup').finally(() => backups.close())
+  const { lastBackups } = await workspaces.getWorkspace({})
+  expect(Math.abs(timestampMs(lastBackups!.backup!) - Date.now())).toBeLessThan(60_000)
+  expect(lastBackups).not.toHaveProperty('drill')
+})
 
 describe('the retention of a workspace', () => {
   it('has the documented defaults, and a change of one period leaves the others unchanged', async () => {

@@ -5,6 +5,7 @@ import {
   ConnectionSchema,
   ConnectionStatus,
   type SuppressionEntry as EntryMessage,
+  LastBackupsSchema,
   PolicyChangeSchema,
   type Retention,
   RetentionSchema,
@@ -116,7 +117,8 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     },
 
     async getWorkspace({ workspaceId }, context) {
-      return { workspace: toWorkspace(await findWorkspace(core, requiredWorkspace(context, workspaceId))) }
+      const workspace = toWorkspace(await findWorkspace(core, requiredWorkspace(context, workspaceId)))
+      return { workspace, lastBackups: toProto(LastBackupsSchema, await core.database.lastBackups()) }
     },
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {

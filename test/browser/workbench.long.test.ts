@@ -106,7 +106,7 @@ describe('the workbench of the demo shop', () => {
     await page.locator('.bubble', { hasText: 'on the first page' }).waitFor()
     // Closes the chat, because it is still open on the next page and covers the button.
     await page.getByRole('dialog').getByRole('button', { name: 'Close chat' }).click()
-    await page.getByRole('button', { name: 'Ask about it: Holm' }).click()
+    await page.getByRole('button', { name: 'Ask about Holm' }).click()
     const field = page.getByRole('textbox', { name: 'Your message' })
     await expect.poll(() => field.inputValue(), soon).toBe('I have a question about Holm: ')
     await field.press('End')

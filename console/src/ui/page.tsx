@@ -97,8 +97,7 @@ export function Notice({ tone, children, action }: NoticeProps) {
 /** An error message, with a retry button if a retry can help. */
 export function FailureNotice({ failure, retry }: { failure: Failure | undefined; retry?: () => void }) {
   if (!failure) return null
-  const canRetry = retry && !failure.missing
-  const action = canRetry && <Button kind="small" onClick={retry} text="Try again" />
+  const action = retry && !failure.missing && <Button kind="small" onClick={retry} text="Try again" />
   return (
     <Notice tone="danger" action={action}>
       {failure.text}

@@ -1,4 +1,4 @@
-import type { Retention, RetentionPeriod, Workspace } from '#proto/workspace/v1/workspace_pb.js'
+import type { Retention, RetentionPeriod } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { inSentence } from '../language.ts'
 import { areaName, pathOf } from '../router.ts'
@@ -6,7 +6,7 @@ import { countOf } from '../time.ts'
 import { DeleteCard } from '../ui/dialog.tsx'
 import { Form, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
-import { Card, Page } from '../ui/page.tsx'
+import { Card, Facts, Page, When } from '../ui/page.tsx'
 
 type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
 
@@ -32,8 +32,7 @@ interface PeriodInput {
 
 function inputOf(period: RetentionPeriod | undefined): PeriodInput {
   const days = period?.period.case === 'days' ? String(period.period.value) : '30'
-  if (!period || period.isDefault) return { choice: 'default', days }
-  return { choice: period.period.case === 'days' ? 'days' : 'forever', days }
+  return { choice: !period || period.isDefault ? 'default' : (period.period.case ?? 'forever'), days }
 }
 
 function defaultText(period: RetentionPeriod | undefined): string {
@@ -43,11 +42,11 @@ function defaultText(period: RetentionPeriod | undefined): string {
 
 export function WorkspaceView() {
   const { api, holder } = useConsole()
-  const loaded = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace!, [])
+  const loaded = useLoad(() => api.workspaces.getWorkspace({}), [])
   return (
     <Page
       title={areaName('workspace')}
-      lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}
+      lead={<span class="mono">{loaded.value?.workspace?.workspaceId}</span>}
       actions={
         <a class="button" href={pathOf({ view: 'changes' })}>
           Changes
@@ -55,15 +54,23 @@ export function WorkspaceView() {
       }
     >
       <WhenLoaded loaded={loaded} what="workspace">
-        {(workspace) => (
+        {({ workspace, lastBackups }) => (
           <>
-            <RetentionCard workspace={workspace} onChanged={loaded.set} />
+            <RetentionCard stored={workspace?.retention} onSaved={loaded.reload} />
+            <Card title="Backups">
+              <Facts
+                of={[
+                  ['Last backup of the service', lastBackups?.backup ? <When at={lastBackups.backup} full /> : 'Never'],
+                  ['Last restore drill', lastBackups?.drill ? <When at={lastBackups.drill} full /> : 'Never'],
+                ]}
+              />
+            </Card>
             <DeleteCard
               what="workspace"
-              name={workspace.name}
+              name={workspace!.name}
               explanation="All connections, websites, conversations, leads and destinations of the workspace are removed, and open chats end."
               onDelete={async () => {
-                await api.workspaces.deleteWorkspace({ workspaceId: workspace.workspaceId })
+                await api.workspaces.deleteWorkspace({ workspaceId: workspace!.workspaceId })
                 holder.signOut()
               }}
             />
@@ -74,15 +81,13 @@ export function WorkspaceView() {
   )
 }
 
-function RetentionCard({ workspace, onChanged }: { workspace: Workspace; onChanged: (workspace: Workspace) => void }) {
+function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onSaved: () => unknown }) {
   const { api, announcer } = useConsole()
-  const stored = workspace.retention
   const form = useForm({
-    start: () =>
-      Object.fromEntries(retentionKinds.map(({ kind }) => [kind, inputOf(stored?.[kind])])) as Record<
-        RetentionKind,
-        PeriodInput
-      >,
+    start: Object.fromEntries(retentionKinds.map(({ kind }) => [kind, inputOf(stored?.[kind])])) as Record<
+      RetentionKind,
+      PeriodInput
+    >,
     problemsOf: (inputs) =>
       Object.fromEntries(
         Object.entries(inputs).map(([kind, { choice, days }]) => [
@@ -92,44 +97,45 @@ function RetentionCard({ workspace, onChanged }: { workspace: Workspace; onChang
       ),
     async save(_, edited) {
       const retention = Object.fromEntries(Object.entries(edited).map(([kind, input]) => [kind, periodOf(input)]))
-      const answer = await api.workspaces.updateWorkspace({ retention })
-      if (answer.workspace) onChanged(answer.workspace)
+      await api.workspaces.updateWorkspace({ retention })
+      await onSaved()
       announcer.say('Retention saved.')
     },
   })
-  const change = (kind: RetentionKind, input: Partial<PeriodInput>) =>
-    form.set({ [kind]: { ...form.draft[kind], ...input } })
 
   return (
     <Card title="Retention">
       <Form form={form} button="Save retention">
         <p class="hint">Data that is older is removed for good, within hours. A shorter period takes effect at once.</p>
-        {retentionKinds.map(({ kind, label, hint }) => (
-          <div key={kind} class="stack">
-            <SelectField
-              label={label}
-              hint={hint}
-              value={form.draft[kind].choice}
-              options={[
-                ['default', defaultText(stored?.[kind])],
-                ['days', 'For a number of days'],
-                ['forever', 'No limit'],
-              ]}
-              onChange={(choice) => change(kind, { choice: choice as PeriodInput['choice'] })}
-            />
-            {form.draft[kind].choice === 'days' && (
-              <TextField
-                label={`Days (${inSentence(label)})`}
-                type="number"
-                min={1}
-                max={maxDays}
-                value={form.draft[kind].days}
-                error={form.isChecked ? form.problems[kind] : undefined}
-                onChange={(days) => change(kind, { days })}
+        {retentionKinds.map(({ kind, label, hint }) => {
+          const input = form.draft[kind]
+          return (
+            <div key={kind} class="stack">
+              <SelectField
+                label={label}
+                hint={hint}
+                value={input.choice}
+                options={[
+                  ['default', defaultText(stored?.[kind])],
+                  ['days', 'For a number of days'],
+                  ['forever', 'No limit'],
+                ]}
+                onChange={(choice) => form.set({ [kind]: { ...input, choice: choice as PeriodInput['choice'] } })}
               />
-            )}
-          </div>
-        ))}
+              {input.choice === 'days' && (
+                <TextField
+                  label={`Days (${inSentence(label)})`}
+                  type="number"
+                  min={1}
+                  max={maxDays}
+                  value={input.days}
+                  error={form.isChecked ? form.problems[kind] : undefined}
+                  onChange={(days) => form.set({ [kind]: { ...input, days } })}
+                />
+              )}
+            </div>
+          )
+        })}
       </Form>
     </Card>
   )
@@ -138,6 +144,5 @@ function RetentionCard({ workspace, onChanged }: { workspace: Workspace; onChang
 /** Returns the period to send. An empty object resets the period to the default. */
 function periodOf({ choice, days }: PeriodInput) {
   if (choice === 'default') return {}
-  if (choice === 'forever') return { period: { case: 'forever' as const, value: true } }
-  return { period: { case: 'days' as const, value: Number(days) } }
+  return { period: choice === 'days' ? { case: choice, value: Number(days) } : { case: choice, value: true } }
 }

@@ -342,6 +342,11 @@ export declare type GetWorkspaceResponse = Message<"service.workspace.v1.GetWork
    * @generated from field: service.workspace.v1.Workspace workspace = 1;
    */
   workspace?: Workspace | undefined;
+
+  /**
+   * @generated from field: service.workspace.v1.LastBackups last_backups = 2;
+   */
+  lastBackups?: LastBackups | undefined;
 };
 
 /**
@@ -349,6 +354,33 @@ export declare type GetWorkspaceResponse = Message<"service.workspace.v1.GetWork
  * Use `create(GetWorkspaceResponseSchema)` to create a new message.
  */
 export declare const GetWorkspaceResponseSchema: GenMessage<GetWorkspaceResponse>;
+
+/**
+ * When backups of the whole service last succeeded. A field is missing before the first success.
+ *
+ * @generated from message service.workspace.v1.LastBackups
+ */
+export declare type LastBackups = Message<"service.workspace.v1.LastBackups"> & {
+  /**
+   * A backup was written and verified.
+   *
+   * @generated from field: google.protobuf.Timestamp backup = 1;
+   */
+  backup?: Timestamp | undefined;
+
+  /**
+   * A backup was restored into a second database, and a core started on it.
+   *
+   * @generated from field: google.protobuf.Timestamp drill = 2;
+   */
+  drill?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.LastBackups.
+ * Use `create(LastBackupsSchema)` to create a new message.
+ */
+export declare const LastBackupsSchema: GenMessage<LastBackups>;
 
 /**
  * @generated from message service.workspace.v1.ListWorkspacesRequest
