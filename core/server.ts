@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { createConnectRouter, type Transport } from '@connectrpc/connect'
+import { Code, ConnectError, createConnectRouter, type Transport } from '@connectrpc/connect'
 import type { Core } from './core.ts'
 import { databaseCheckOf } from './database/database-check.ts'
 import { createCoreServices } from './rpc/router.ts'
@@ -72,7 +72,7 @@ export async function listenForCore({ host, port, tls, memory = createCallMemory
     /** Stops accepting calls. Ends streams and waiting calls, and gives other calls `finishWithinMs`. */
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
-      shutdown.abort()
+      shutdown.abort(new ConnectError('the core is stopping', Code.Unavailable))
       endWhenIdle()
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()

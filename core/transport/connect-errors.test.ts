@@ -14,13 +14,14 @@ it('an unexpected error is logged with the places in the code, and with no line 
   expect(lines.join()).not.toContain('private')
 })
 
-it.each(['ERR_STREAM_PREMATURE_CLOSE', 'ERR_HTTP2_INVALID_STREAM'])(
-  'a call whose caller closed its stream (%s) is no internal error',
-  (code) => {
-    const lines: string[] = []
-    const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
-    const gone = Object.assign(new Error('gone'), { code })
-    const error = connectErrorOf(gone, { url: '/service/Method', header: new Headers() }, logger)
-    expect([error.code, lines]).toEqual([Code.Canceled, []])
-  },
-)
+it.each([
+  ...['ERR_STREAM_PREMATURE_CLOSE', 'ERR_HTTP2_INVALID_STREAM', 'ERR_STREAM_DESTROYED'].map((code) =>
+    Object.assign(new Error(code), { code }),
+  ),
+  AbortSignal.abort().reason as Error,
+])('a call whose caller left (%s) is no internal error', (gone) => {
+  const lines: string[] = []
+  const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
+  const error = connectErrorOf(gone, { url: '/service/Method', header: new Headers() }, logger)
+  expect([error.code, lines]).toEqual([Code.Canceled, []])
+})

@@ -40,9 +40,16 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
   ])
 }
 
-/** Whether the caller's stream was closed before a message could be read or written. */
-const isCallerGone = (error: unknown) =>
-  ['ERR_HTTP2_INVALID_STREAM', 'ERR_STREAM_PREMATURE_CLOSE'].includes((error as NodeJS.ErrnoException)?.code ?? '')
+const goneCodes = ['ERR_HTTP2_INVALID_STREAM', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_PREMATURE_CLOSE']
+
+/**
+ * Whether the caller left before a message could be read or written. Connect then aborts a call over
+ * HTTP/1.1 with an AbortError.
+ */
+const isCallerGone = (error: unknown) => {
+  const { name, code = '' } = (error ?? {}) as NodeJS.ErrnoException
+  return name === 'AbortError' || goneCodes.includes(code)
+}
 
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (request) => {
