@@ -80,6 +80,20 @@ describe('a route that needs a capability', () => {
     }
   })
 
+  test('answers RouteNotAdvertised to an invalid decision on a request, and lets a core answer a valid one', async () => {
+    const gateway = await startTestGateway()
+    gateway.core.capabilities = {}
+    const paths = [
+      ['/commands/navigation/cmd_1/acknowledgements', { outcome: 'completed' }],
+      ['/commands/screenshots/cmd_1/acknowledgements', { consent: 'granted' }],
+    ] as const
+    for (const [path, body] of paths) {
+      for (const invalid of [{ headers: { 'idempotency-key': null }, body }, { body: { unknown: 1 } }])
+        expect(await (await gateway.call('POST', path, invalid)).json()).toMatchObject({ code: 'RouteNotAdvertised' })
+      expect((await gateway.call('POST', path, { body })).status).toBe(200)
+    }
+  })
+
   test('accepts the next request if the capability was enabled after the grant was cached', async () => {
     const gateway = await startTestGateway()
     await gateway.call('GET', '/messages')

@@ -19,6 +19,8 @@ declare module 'fastify' {
     expiredToo?: boolean
     /** The route exists only for installations with this capability. */
     advertisedBy?: keyof Capabilities
+    /** Whether a core answers a valid call also without the capability. */
+    coreDecides?: boolean
   }
   interface FastifyRequest {
     visitor: Visitor | null
@@ -65,8 +67,8 @@ export const requireGrant: Check = (request) => {
  * passes: the core answers a repeat as before.
  */
 export const requireAdvertised: Check = (request) => {
-  const { advertisedBy, closedToo } = request.routeOptions.config
-  if (advertisedBy === undefined || closedToo) return
+  const { advertisedBy, closedToo, coreDecides } = request.routeOptions.config
+  if (advertisedBy === undefined || closedToo || coreDecides) return
   const { credentials } = request.visitor!
   const grants = grantsOf(request.server.gateway)
   if (grants.known(credentials, false)?.capabilities?.[advertisedBy]) return

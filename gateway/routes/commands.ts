@@ -22,7 +22,7 @@ import { answerOnce, operation } from './sessions.ts'
 
 const COMMAND_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
 /** Some decisions are accepted although the capability is off. */
-const DECISION_ERRORS: PublicErrorCode[] = ['RouteNotAdvertised', ...COMMAND_ERRORS]
+const decision = { ...operation, coreDecides: true, errors: COMMAND_ERRORS }
 
 /**
  * POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements,
@@ -40,7 +40,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: NavigationAcknowledgementBody,
         response: { 200: NavigationAcknowledgementAnswer },
       },
-      config: { ...operation, errors: DECISION_ERRORS },
+      config: { ...decision, advertisedBy: 'navigation' },
     },
     async (request, reply) => {
       const acknowledgement = { ...request.params, ...request.body, ...operationOf(request) }
@@ -57,7 +57,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: ScreenshotAcknowledgementBody,
         response: { 200: ScreenshotAcknowledgementAnswer },
       },
-      config: { ...operation, errors: DECISION_ERRORS },
+      config: { ...decision, advertisedBy: 'screenshots' },
     },
     async (request, reply) => {
       const acknowledgement = { ...request.params, ...request.body, ...operationOf(request) }

@@ -225,13 +225,18 @@ export function fourthEditionRules(suite: () => Suite): void {
     const set = (is: boolean) =>
       operator().workspaces.updateInstallation({
         siteKey,
-        capabilities: { identity: is, typing: is, pageContext: is, screenshots: is, receipts: is, stopAnswer: is },
+        capabilities: {
+          ...{ identity: is, typing: is, pageContext: is, screenshots: is },
+          ...{ navigation: is, receipts: is, stopAnswer: is },
+        },
       })
     const calls = [
       '/sessions/identify',
       '/typing',
       '/context/page',
       '/commands/screenshots/none/upload',
+      '/commands/screenshots/none/acknowledgements',
+      '/commands/navigation/none/acknowledgements',
       '/messages/receipts',
       '/messages/none/stop',
     ]
