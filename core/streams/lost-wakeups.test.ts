@@ -57,6 +57,31 @@ describe('while wake-ups of other cores may be missing', () => {
     expect(scene.take()).toHaveLength(1)
   })
 
+  it('a live stream keeps typing and text that grew for later, and a stream that opens gets no typing', async () => {
+    let maySend = true
+    const growing = { conversationId: 'c', messageId: 'm', sequence: 2, text: 'one two', length: 7 }
+    const growingTexts = { in: () => [growing], follow: () => {} }
+    const scene = newScene(upTo(2), { maySend: () => maySend, growingTexts })
+    await scene.open()
+    maySend = false
+    scene.append(eventAt(3, { type: 'typing.started', transient: true, data: { author: { kind: 'agent' } } }))
+    await scene.open({ afterSequence: 2 }, { id: 2 })
+    scene.take()
+    maySend = true
+    scene.bus.emit('current')
+    await settled()
+    expect(scene.take().filter((call) => call.includes('typing'))).toEqual(['a event 1 typing.started e1-3'])
+    maySend = false
+    growing.text = 'one two three'
+    growing.length = 13
+    scene.bus.emit('growing', [growing])
+    expect(scene.take()).toEqual([])
+    maySend = true
+    scene.bus.emit('current')
+    await settled()
+    expect(scene.take()).toEqual(['a event 1 message.grew ', 'a event 2 message.grew '])
+  })
+
   it('a held stream still sends nothing when all wake-ups have arrived', async () => {
     const scene = newScene(upTo(2))
     const { session } = await scene.open()

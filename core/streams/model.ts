@@ -31,6 +31,8 @@ export interface StreamEvent {
   /** Time of the event in milliseconds since 1970. */
   at: number
   sessionId?: string
+  /** Whether the event is typing, which no stream sends that opens later. */
+  transient?: boolean
   /** The event's JSON. Undefined if no stream sends the event. */
   json?: string
   /** The message of the event, if it grows, with its text as it is in the JSON. */
@@ -58,6 +60,7 @@ export function toStreamEvent(event: LogEvent): StreamEvent {
     type,
     at: occurredAt.getTime(),
     sessionId,
+    transient,
     json: isTyping || !isVisible(type) ? undefined : encodeEvent({ ...event, type }),
     ...(growth?.state === 'growing' &&
       message && {

@@ -3,7 +3,7 @@ import type { Bus } from '../bus.ts'
 import { perCore } from '../core.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
 
-/** The newest events of a log. Has every event from `first` to `last` except transient ones. */
+/** The newest events of a log. Has every event from `first` to `last`. */
 interface Tail {
   first: number
   last: number
@@ -43,7 +43,7 @@ export function createRecentEvents(bus: Bus, now: () => number) {
     const isOutdated = event.type === 'message.redacted' || event.type === 'message.completed' || encoded.growing
     const continues = known?.last === sequence - 1 && !isOutdated
     const before = continues ? known : { first: encoded.growing ? sequence + 1 : sequence, events: [], bytes: 0 }
-    const events = event.transient || encoded.growing ? before.events : [...before.events, encoded]
+    const events = encoded.growing ? before.events : [...before.events, encoded]
     let from = Math.max(0, events.length - maxEvents)
     while (events[from] && events[from]!.at < at - keptMs) from += 1
     const first = from > 0 ? events[from - 1]!.sequence + 1 : before.first
@@ -53,7 +53,7 @@ export function createRecentEvents(bus: Bus, now: () => number) {
   })
 
   return {
-    /** Returns the lasting events after a sequence; undefined if memory lacks one up to `through`. */
+    /** Returns the events after a sequence; undefined if memory lacks one up to `through`. */
     read({ conversationId, after, through }: { conversationId: string; after: number; through: number }) {
       const tail = tails.peek(conversationId)
       if (!tail || after < tail.first - 1 || tail.last < through) return undefined

@@ -36,8 +36,10 @@ function windowOver(lengths: Record<string, number>, timeOf: (sequence: number) 
       const known = ids.filter((id) => lengths[id])
       return new Map(known.map((id) => [id, { sequence: lengths[id]!, closed: false }]))
     }),
-    readAfter: vi.fn(async (range: Range, limit: number) => all.filter((event) => isIn(event, range)).slice(0, limit)),
-    readManyAfter: vi.fn(async (ranges: Range[], limit: number) =>
+    readAfter: vi.fn(async (range: Range, limit: number, _?: object) =>
+      all.filter((event) => isIn(event, range)).slice(0, limit),
+    ),
+    readManyAfter: vi.fn(async (ranges: Range[], limit: number, _?: object) =>
       all.filter((event) => ranges.some((range) => isIn(event, range))).slice(0, limit),
     ),
     countAfter: vi.fn(async (range: Range, _: number) => all.filter((event) => isIn(event, range)).length),
@@ -195,7 +197,9 @@ describe('reads of a replay', () => {
   it('read no more events of one conversation than their page has', async () => {
     const { read, store } = windowOver({ c: 150 })
     expect(sequencesOf(await read('c', 10, 150, 9))).toEqual(upTo(19, 11))
-    expect(store.readManyAfter.mock.calls).toEqual([[[{ conversationId: 'c', after: 10 }], 9]])
+    expect(store.readManyAfter.mock.calls).toEqual([
+      [[expect.objectContaining({ conversationId: 'c', after: 10 })], 9, { transient: false }],
+    ])
     expect(store.readAfter).not.toHaveBeenCalled()
   })
 
@@ -233,6 +237,28 @@ describe('simultaneous reads', () => {
     database = await openTestDatabase({ uri, name })
   })
   afterAll(() => database.close())
+
+  it('have typing only where it was asked for, from memory and from the store', async () => {
+    const bus = createBus()
+    const store = createEventStore(database.collections)
+    const onAppended = (event: LogEvent) => void bus.emit('appended', event)
+    const log = createEventLog({ store, heads: createLogHeads(store), now: () => now, onAppended })
+    const window = { maxEvents, maxAge }
+    const inMemory = createReplayWindow(
+      store,
+      createRecentEvents(bus, () => now),
+      window,
+      () => now,
+    )
+    const inStore = createReplayWindow(store, recentEvents, window, () => now)
+    const conversationId = newId('cnv')
+    for (const transient of [undefined, true, undefined] as const)
+      await log.append({ conversationId, type: transient ? 'typing.started' : 'agent.unassigned', transient })
+    for (const { read } of [inMemory, inStore]) {
+      const pages = [read(conversationId, 0, 3, 2), read(conversationId, 0, 3, 2, true), read(conversationId, 1, 3, 9)]
+      expect((await Promise.all(pages)).map(sequencesOf)).toEqual([[1, 3], [1, 2], [3]])
+    }
+  })
 
   itLong('return the same pages as single reads, even if their shared result is cut off', async () => {
     const store = createEventStore(database.collections)

@@ -53,8 +53,8 @@ export function createReplayWindow(
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
       const ranges = keys.map((key) => {
-        const [conversationId = '', after = '', limit = ''] = key.split(' ')
-        return { conversationId, after: Number(after), limit: Number(limit) }
+        const [conversationId = '', after = '', limit = '', transient] = key.split(' ')
+        return { conversationId, after: Number(after), limit: Number(limit), isAll: transient === 'true' }
       })
       const maxFound = Math.min(
         sharedEvents,
@@ -63,14 +63,17 @@ export function createReplayWindow(
       const found = await events.readManyAfter(
         ranges.map(({ conversationId, after }) => ({ conversationId, after })),
         maxFound,
+        { transient: ranges.some(({ isAll }) => isAll) },
       )
       // The result is sorted by conversation. A full result may miss events of its last conversation and
       // of later ones. Their streams then read their own pages.
       const brokenOff = found.length === maxFound ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
-        ranges.flatMap(({ conversationId, after, limit }, index) => {
-          const known = (byConversation.get(conversationId) ?? []).filter(({ sequence }) => sequence > after)
+        ranges.flatMap(({ conversationId, after, limit, isAll }, index) => {
+          const known = (byConversation.get(conversationId) ?? []).filter(
+            ({ sequence, transient }) => sequence > after && (isAll || !transient),
+          )
           const isComplete = brokenOff === undefined || conversationId < brokenOff || known.length >= limit
           return isComplete ? [[keys[index]!, known]] : []
         }),
@@ -83,12 +86,15 @@ export function createReplayWindow(
 
   const reset = (reason: ResetReason): ReplayStart => ({ state: 'reset_required', reason, at: new Date(now()) })
 
-  /** Returns up to `limit` events after a sequence, in order. The log has all events up to `through`. */
-  async function read(conversationId: string, after: number, through: number, limit: number) {
+  /**
+   * Returns up to `limit` events after a sequence, in order; transient ones only on request. The log has
+   * all events up to `through`.
+   */
+  async function read(conversationId: string, after: number, through: number, limit: number, transient = false) {
     const recent = recentEvents.read({ conversationId, after, through })
-    if (recent) return recent.slice(0, limit)
-    const shared = await readShared(`${conversationId} ${after} ${limit}`)
-    const found = shared?.slice(0, limit) ?? (await events.readAfter({ conversationId, after }, limit))
+    if (recent) return recent.filter((event) => transient || !event.transient).slice(0, limit)
+    const shared = await readShared(`${conversationId} ${after} ${limit} ${transient}`)
+    const found = shared?.slice(0, limit) ?? (await events.readAfter({ conversationId, after }, limit, { transient }))
     return found.map(toStreamEvent)
   }
 

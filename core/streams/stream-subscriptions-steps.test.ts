@@ -49,7 +49,7 @@ describe('a replay', () => {
     const subscription = await scene.open({ afterSequence: 2 })
     scene.append(eventAt(6))
     expect(scene.take()).toEqual(['a opened 1 ses_1 e1-2', ...eventsUpTo(6, 3)])
-    expect(scene.replayWindow.read.mock.calls).toEqual([['c', 2, 5, replayPage]])
+    expect(scene.replayWindow.read.mock.calls).toEqual([['c', 2, 5, replayPage, undefined]])
     expect(await scene.replays()).toEqual({ count: 1, sum: 3 })
     expect(subscription.replayed).toBe(0)
   })
@@ -263,7 +263,7 @@ describe('a paused stream', () => {
     await settled()
     scene.append(eventAt(3))
     expect(scene.take()).toEqual(eventsUpTo(3, 2))
-    expect(scene.replayWindow.read.mock.calls).toEqual([['c', 1, 2, replayPage]])
+    expect(scene.replayWindow.read.mock.calls).toEqual([['c', 1, 2, replayPage, true]])
   })
 
   it('sends no event of a running replay until the pause ends', async () => {

@@ -63,6 +63,8 @@ export interface StreamSubscription {
   replayed: number
   /** Maximum number of events in the next read of a replay. */
   pageSize: number
+  /** Whether it has caught up once. What it misses from then on includes typing. */
+  wasLive?: boolean
   isOpen: boolean
   /** The availability that was last sent to the reader, as JSON. */
   toldAvailability?: string | undefined
@@ -251,6 +253,10 @@ export function createStreamSubscriptions({
       }
   }
 
+  function sendTexts(subscription: StreamSubscription) {
+    for (const growing of growingTexts.in(subscription.feed.conversationId)) sendGrowth(growing, [subscription])
+  }
+
   /**
    * Sends a subscription the events that it missed, until it is live, paused or ended. `known` is the
    * first page, if it was already read. Never rejects.
@@ -261,10 +267,10 @@ export function createStreamSubscriptions({
       for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
         if (subscription.position >= feed.through) {
           subscription.mode = 'live'
+          subscription.wasLive = true
           metrics.replaySize.observe(subscription.replayed)
           subscription.replayed = 0
-          for (const growing of growingTexts.in(feed.conversationId)) sendGrowth(growing, [subscription])
-          return
+          return sendTexts(subscription)
         }
         const { page, through, limit } = next ?? (await readPage(subscription))
         if (subscription.mode !== 'replaying') return
@@ -293,9 +299,9 @@ export function createStreamSubscriptions({
     }
   }
 
-  async function readPage({ feed, position, pageSize: limit }: StreamSubscription): Promise<ReadPage> {
+  async function readPage({ feed, position, pageSize: limit, wasLive }: StreamSubscription): Promise<ReadPage> {
     const { through } = feed
-    return { page: await replayWindow.read(feed.conversationId, position, through, limit), through, limit }
+    return { page: await replayWindow.read(feed.conversationId, position, through, limit, wasLive), through, limit }
   }
 
   /** Sends events until `maxChars` were sent. Skips events that the session must not receive. */
@@ -324,10 +330,11 @@ export function createStreamSubscriptions({
     return { chars, events: sending.length, hasEnded: ending !== undefined }
   }
 
-  /** Replays what a stream missed while nothing could be sent. */
+  /** Sends what a stream missed while nothing could be sent. */
   function continueStream(subscription: StreamSubscription) {
     const { isOpen, isHeld, mode, position, feed } = subscription
-    if (!isOpen || isHeld || mode !== 'live' || position >= feed.through) return
+    if (!isOpen || isHeld || mode !== 'live') return
+    if (position >= feed.through) return sendTexts(subscription)
     subscription.mode = 'replaying'
     void replay(subscription)
   }

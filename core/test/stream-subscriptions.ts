@@ -27,7 +27,12 @@ export const long = { data: { label: 'x'.repeat(40_000) } }
  * Creates subscriptions to a log in memory. `calls` lists the calls of the sinks (receivers of
  * events) in order.
  */
-export function newScene(log: LogEvent[] = [], options: { checkSteps?: number; maySend?: () => boolean } = {}) {
+export function newScene(
+  log: LogEvent[] = [],
+  options: Partial<
+    Pick<Parameters<typeof createStreamSubscriptions>[0], 'checkSteps' | 'maySend' | 'growingTexts'>
+  > = {},
+) {
   const bus = createBus()
   const metrics = createCoreMetrics()
   const calls: string[] = []
@@ -48,9 +53,9 @@ export function newScene(log: LogEvent[] = [], options: { checkSteps?: number; m
       state: 'ready',
       sequence: afterSequence,
     })),
-    read: vi.fn<ReplayWindow['read']>(async (_, after, _through, limit) =>
+    read: vi.fn<ReplayWindow['read']>(async (_, after, _through, limit, isAll) =>
       log
-        .filter(({ sequence, transient }) => sequence > after && !transient)
+        .filter(({ sequence, transient }) => sequence > after && (isAll || !transient))
         .slice(0, limit)
         .map(toStreamEvent),
     ),

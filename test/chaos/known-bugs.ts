@@ -120,8 +120,8 @@ export const knownBugs: KnownBug[] = [
     changes: [
       {
         folder: 'core/streams',
-        from: 'async function read(conversationId: string, after: number, through: number, limit: number) {',
-        to: 'async function read(conversationId: string, last: number, through: number, limit: number) {\n    const after = last + 1',
+        from: 'async function read(conversationId: string, after: number, through: number, limit: number, transient = false) {',
+        to: 'async function read(conversationId: string, last: number, through: number, limit: number, transient = false) {\n    const after = last + 1',
       },
     ],
   },
