@@ -26,16 +26,6 @@ export function corsRules(suite: () => Suite): void {
           'idempotency-key',
           'last-event-id',
           'x-service-widget-version',
-          'traceparent',
-          'tracestate',
-          'baggage',
-          'sentry-trace',
-          'newrelic',
-          'x-datadog-origin',
-          'x-datadog-parent-id',
-          'x-datadog-sampling-priority',
-          'x-datadog-sampled',
-          'x-datadog-trace-id',
         ]),
       )
     }

@@ -73,11 +73,11 @@ export function createDeliveryClient(suite: () => Suite) {
     /** Returns the requests that the receiver got at the path of a subscription. */
     received: (path: string) => suite().receiver.to(path),
 
-    /** Signs a workspace session with this scope. */
-    async sessionWith(scope: string) {
+    /** Signs a workspace session with this scope for an operator. */
+    async sessionWith(scope: string, sub = 'operator_1') {
       const { workspaceSessionSecret } = await dataFolderSecrets(suite().roomy.stack.dataDir)
       const key = new TextEncoder().encode(workspaceSessionSecret)
-      return signWorkspaceSession({ key, claims: { wid: workspaceId(), scope } })
+      return signWorkspaceSession({ key, claims: { wid: workspaceId(), scope, sub } })
     },
   }
 }

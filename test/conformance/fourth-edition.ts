@@ -8,7 +8,7 @@ import { botOf, robo } from '../support/bot.ts'
 import { consoleCalls } from '../support/console-calls.ts'
 import { openRawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
-import { bearer } from './client.ts'
+import { bearer, message } from './client.ts'
 import { createDeliveryClient } from './delivery-client.ts'
 import { MissingAccess } from './missing-access.ts'
 import { concurrentRule, rule } from './rule.ts'
@@ -43,6 +43,39 @@ export function fourthEditionRules(suite: () => Suite): void {
     await until('the delivery', () => deliveries.received(path).length > 0)
     await hooks.deleteHook({ hookId })
     expect(deliveries.received(path).map(({ body }) => String(body).includes(text))).not.toContain(true)
+  })
+
+  /** Creates a hook for visitors' messages. The first part of its path selects the receiver's behaviour. */
+  async function hookTo(behaviour: string) {
+    const { hooks } = operator()
+    const { workspaceId } = suite().roomy.stack.demo
+    const path = `${behaviour}?${randomUUID()}`
+    const destinationUrl = `${suite().receiver.http}${path}`
+    const { hookId } = await hooks.createHook({ workspaceId, destinationUrl, eventTypes: ['message.visitor'] })
+    const latest = async () => {
+      const { deliveries: found } = await operator().leads.listDeliveries({ workspaceId, subscriptionId: hookId })
+      return found[0]?.latestAttempt
+    }
+    const isSent = (text: string) => deliveries.received(path).some(({ body }) => String(body).includes(text))
+    return { hookId, path, latest, isSent }
+  }
+
+  rule('C8.23.erasure', async () => {
+    const { hooks, privacy } = operator()
+    const { hookId, isSent } = await hookTo('/200')
+    await hooks.updateHook({ hookId, status: SubscriptionStatus.DISABLED })
+    const { workspaceId } = suite().roomy.stack.demo
+    const [erased, other] = [`erased-${randomUUID()}`, `other-${randomUUID()}`]
+    const { sessionId } = await withMessage(erased)
+    await withMessage(other)
+    const held = async () => (await hooks.listHooks({ workspaceId })).hooks.find((each) => each.hookId === hookId)
+    await until('the held deliveries', async () => ((await held())?.heldDeliveries ?? 0) >= 2)
+    await privacy.eraseVisitor({ visitor: { by: { case: 'sessionId', value: sessionId } } })
+    await hooks.updateHook({ hookId, status: SubscriptionStatus.ENABLED })
+    await until('the delivery of the other visitor', () => isSent(other))
+    await until('no held delivery', async () => (await held())?.heldDeliveries === 0)
+    await hooks.deleteHook({ hookId })
+    expect(isSent(erased)).toBe(false)
   })
 
   rule('C8.24', async () => {
@@ -97,24 +130,45 @@ export function fourthEditionRules(suite: () => Suite): void {
     )
   })
 
+  /** Calls a method through a gateway, and returns the answer's status and body. */
+  async function call(token: string, method: string, body: object, gateway = 0) {
+    const { url } = suite().roomy.stack.gateways[gateway]!
+    const response = await fetch(`${url}/rpc/service.${method}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    })
+    return { status: response.status, body: (await response.json()) as { deliveries?: object[] } }
+  }
+
   rule('C8.30', async () => {
-    const { stack } = suite().roomy
     const create = async (scope: string, settings: object) => {
-      const response = await fetch(`${stack.gateways[0]!.url}/rpc/service.lead.v1.LeadService/CreateSubscription`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          authorization: `Bearer ${await deliveries.sessionWith(scope)}`,
-        },
-        body: JSON.stringify({ destinationUrl: `${suite().receiver.http}/200?${randomUUID()}`, ...settings }),
-      })
-      return response.status
+      const destinationUrl = `${suite().receiver.http}/200?${randomUUID()}`
+      const token = await deliveries.sessionWith(scope)
+      return (await call(token, 'lead.v1.LeadService/CreateSubscription', { destinationUrl, ...settings })).status
     }
     const writing = 'subscriptions:write'
     for (const settings of [{ mappedFields: ['email'] }, { automatic: true }]) {
       expect(await create(writing, settings)).toBe(403)
       expect(await create(`${writing} leads:read`, { ...settings, automatic: false })).toBe(200)
     }
+  })
+
+  rule('C8.30.author', async () => {
+    const { conversationId } = await withMessage('hello')
+    const agent = { displayName: 'Ada' }
+    const [ada, eve] = await Promise.all(
+      ['ada', 'eve'].map((sub) => deliveries.sessionWith('messages:read messages:write', sub)),
+    )
+    const sent = { conversationId, clientOperationId: randomUUID(), body: 'A secret', agent }
+    expect((await call(ada!, 'messaging.v1.MessagingService/SendAgentMessage', sent)).status).toBe(200)
+    const redact = async (token: string, more: object) => {
+      const request = { conversationId, sequence: 2, ...more }
+      return (await call(token, 'messaging.v1.MessagingService/RedactMessage', request)).status
+    }
+    expect(await redact(eve!, {})).toBe(403)
+    expect(await redact(eve!, { agent })).not.toBe(200)
+    expect(await redact(ada!, {})).toBe(200)
   })
 
   rule('C8.31', async () => {
@@ -218,6 +272,36 @@ export function fourthEditionRules(suite: () => Suite): void {
     await watching
   })
 
+  rule('C8.44', async () => {
+    const { events, hooks } = operator()
+    const { workspaceId } = suite().roomy.stack.demo
+    const { hookId, path, latest } = await hookTo('/quoted')
+    const quoted = `quoted-${randomUUID()}`
+    suite().receiver.on(path, (_, response) => response.writeHead(422).end(quoted + 'x'.repeat(500)))
+    await withMessage('hello')
+    const attempt = await until('the answer', async () => ((await latest())?.responseText ? latest() : undefined))
+    expect(attempt!.responseText).toHaveLength(300)
+    expect(attempt!.responseText).toContain(quoted)
+    const shownTo = async (scope: string) => {
+      const body = { workspaceId, subscriptionId: hookId }
+      const token = await deliveries.sessionWith(scope)
+      const answer = await call(token, 'lead.v1.LeadService/ListDeliveries', body)
+      expect(answer.body.deliveries).toHaveLength(1)
+      return JSON.stringify(answer.body).includes(quoted)
+    }
+    expect(await shownTo('leads:read messages:read')).toBe(true)
+    expect(await shownTo('leads:read')).toBe(false)
+    let cursor = ''
+    for (let size = 1; size > 0; ) {
+      const page = await events.listEvents({ workspaceId, cursor })
+      const text = JSON.stringify(page, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+      expect(text).not.toContain(quoted)
+      size = page.events.length
+      cursor = page.cursor
+    }
+    await hooks.deleteHook({ hookId })
+  })
+
   rule('C8.45', async () => {
     const { client, stack } = suite().roomy
     const { siteKey } = stack.demo
@@ -250,6 +334,66 @@ export function fourthEditionRules(suite: () => Suite): void {
     } finally {
       await set(true)
     }
+  })
+
+  rule('C8.46', async () => {
+    const { client, stack } = suite().roomy
+    const names = ['traceparent', 'tracestate', 'baggage', 'sentry-trace', 'newrelic']
+    for (const each of ['origin', 'parent-id', 'sampling-priority', 'sampled', 'trace-id'])
+      names.push(`x-datadog-${each}`)
+    const preflight = await client.call('OPTIONS', '/messages', {
+      headers: { 'access-control-request-method': 'POST', 'access-control-request-headers': names.join(',') },
+    })
+    const allowed = preflight.headers.get('access-control-allow-headers')?.toLowerCase().split(/, ?/)
+    expect(allowed).toEqual(expect.arrayContaining(names))
+    const visitor = await client.visitor()
+    const added = Object.fromEntries(names.map((name) => [name, 'not what {monitoring} sends']))
+    const config = await client.call('GET', `/config/${stack.demo.siteKey}`, { headers: added })
+    expect(config.status).toBe(200)
+    const clientOperationId = randomUUID()
+    const headers = { ...bearer(visitor), ...added, 'idempotency-key': clientOperationId }
+    expect((await client.call('POST', '/messages', { headers, body: message(clientOperationId) })).status).toBe(202)
+  })
+
+  rule('C8.47', async () => {
+    const { receiver } = suite()
+    const answerWith = async (bytes: string) => {
+      const { subscriptionId, path } = await deliveries.subscribe('/raw')
+      receiver.on(path, ({ socket }) => socket.end(bytes))
+      return { path, first: await deliveries.deliver(subscriptionId) }
+    }
+    const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
+    const read = await answerWith(`${interim}HTTP/1.1 204 No Content\r\n\r\n`)
+    expect((await deliveries.settled(read.first)).status).toBe('accepted')
+    const unreadable = await answerWith('220 mail.example ESMTP\r\n')
+    let last = await deliveries.settled(unreadable.first)
+    for (const end of ['retry_scheduled', 'failed']) {
+      expect(last).toMatchObject({ status: 'retry_scheduled', responseClass: 'unreadable_answer' })
+      const retry = { idempotencyKey: randomUUID() }
+      const repeat = () => deliveries.request(`retries/${last.attemptId}`, retry)
+      last = await deliveries.settled({ repeat, attempt: (await repeat()).body })
+      expect(last.status).toBe(end)
+    }
+    expect([deliveries.received(read.path).length, deliveries.received(unreadable.path).length]).toEqual([1, 3])
+  })
+
+  rule('C8.48', async () => {
+    const { workspaces } = operator()
+    const { workspaceId } = suite().roomy.stack.demo
+    const subject = `leaked-${randomUUID()}`
+    const token = await deliveries.sessionWith('workspaces:read', subject)
+    const statuses = () =>
+      Promise.all(
+        [0, 1].map(
+          async (at) => (await call(token, 'workspace.v1.WorkspaceService/GetWorkspace', { workspaceId }, at)).status,
+        ),
+      )
+    expect(await statuses()).toEqual([200, 200])
+    const used = await until('the token in the list', async () =>
+      (await workspaces.listTokens({ workspaceId })).tokens.find((each) => each.subject === subject),
+    )
+    await workspaces.revokeToken({ tokenId: used.tokenId })
+    expect(await statuses()).toEqual([401, 401])
   })
 
   rule('C8.49', async () => {
