@@ -62,6 +62,27 @@ export const hostPages: Record<string, HostPage> = {
   'a morphing router that removes unknown children': {
     act: 'for (const child of [...document.body.children]) if (!child.matches("h1")) child.remove()',
   },
+  'a morphing router that turns an element into one of the same name (Idiomorph)': {
+    act: `const next = document.createElement('body')
+      next.innerHTML = '<h1>Next</h1><div id="news">News</div>'
+      for (const child of [...document.body.children]) {
+        const same = [...next.children].find(({ tagName }) => tagName === child.tagName)
+        if (!same) child.remove()
+        else {
+          for (const { name } of [...child.attributes]) child.removeAttribute(name)
+          child.replaceChildren(...same.childNodes)
+          child.id = same.id
+          same.remove()
+        }
+      }
+      document.body.append(...next.children)
+      if (!document.querySelector('#news').getClientRects().length) throw new Error('the page lost its news')`,
+  },
+  'a script that removes the attributes of the element, then the element': {
+    act: `const found = document.querySelector('[data-service-widget]')
+      for (const { name } of [...found.attributes]) found.removeAttribute(name)
+      found.remove()`,
+  },
   'a failed hydration that renders the whole document again (React)': {
     act: `document.documentElement.replaceChildren(document.createElement('head'), document.createElement('body'))
       document.body.innerHTML = '<h1>Next</h1>'`,

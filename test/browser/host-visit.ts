@@ -102,6 +102,7 @@ export async function visitHostPage(name: string, browser: HostBrowser) {
     // The widget is back with its state within a frame, and hears the visitor.
     await shown('.panel')
     expect(await ask(`${hosts}.length`)).toBe(1)
+    expect(await ask(`${host}.matches(':popover-open')`)).toBe(true)
     await until('the draft', () => ask<boolean>(`${find('textarea')}?.value === 'Half a sentence'`))
     await write('Are you there?')
     await received('Are you there?')

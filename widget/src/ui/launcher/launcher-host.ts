@@ -30,7 +30,8 @@ export type LauncherHost = ReturnType<typeof createLauncherHost>
  * and style properties.
  */
 export function createLauncherHost(options: LauncherOptions) {
-  const host = element('div', { popover: 'manual' })
+  // A name of its own, because routers that morph pages turn elements of one name into each other.
+  const host = document.createElement('service-widget')
   const root = host.attachShadow({ mode: 'open' })
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(launcherCss)
@@ -114,7 +115,12 @@ export function createLauncherHost(options: LauncherOptions) {
     frame.style.setProperty('--slot', `${slot}`)
     parent.append(host)
     root.adoptedStyleSheets = sheets
-    if (host.popover) host.showPopover()
+    // An element in the top layer would leave its place in the page.
+    if (options.embedded) host.dataset.embedded = ''
+    else {
+      host.popover = 'manual'
+      host.showPopover?.()
+    }
     if (!button.onclick) launcherHost.listen?.()
     launcherHost.onReturn?.()
   }

@@ -21,7 +21,7 @@ export interface ShellOptions extends LauncherOptions {
 export type Shell = ReturnType<typeof createShell>
 
 /** Adds the chat's styles, colour scheme and language to the element that contains the launcher. */
-export function createShell(launcherHost: LauncherHost, { theme = 'auto', embedded }: ShellOptions) {
+export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: ShellOptions) {
   const { host, frame, button, sheets } = launcherHost
   const root = host.shadowRoot!
   const prefersDark = matchMedia('(prefers-color-scheme: dark)')
@@ -46,11 +46,6 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto', embedd
       focused = root.activeElement
     }, 100)
   })
-  if (embedded) {
-    host.dataset.embedded = ''
-    // An element in the top layer would leave its place in the page.
-    host.removeAttribute('popover')
-  }
   if (!host.isConnected) launcherHost.attach()
 
   return {
