@@ -85,13 +85,14 @@ export async function listenForCore({ host, port, tls, memory = createCallMemory
 
 /**
  * Converts two forms that Connect does not accept, but the gateway does: a target with scheme and host (RFC 9112,
- * section 3.2.2), and a quoted charset.
+ * section 3.2.2), and a charset in quotes or between spaces.
  */
 function inUsualForm(request: IncomingMessage) {
   const { url, headers } = request
-  if (url?.startsWith('http')) request.url = url.replace(/^https?:\/\/[^/?#]*/, '') || '/'
+  if (!url?.startsWith('/')) request.url = url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
   const type = headers['content-type']
-  if (type?.includes('"')) headers['content-type'] = type.replace(/; *charset="utf-8" *$/i, '; charset=utf-8')
+  if (type?.includes(';'))
+    headers['content-type'] = type.replace(/^([^ ;]+) *; *charset="?utf-8"? *$/i, '$1; charset=utf-8')
   return request
 }
 

@@ -221,6 +221,8 @@ describe('a call in a form that the gateway accepts', () => {
     'application/json;charset="UTF-8"',
     'Application/JSON; Charset="utf-8"',
     'application/json; charset=utf-8',
+    'application/json ;  charset=utf-8',
+    'application/json ; charset="utf-8"',
   ])('has the type %s', async (type) => {
     expect(await statusOf('POST', path, `Content-Type: ${type}\r\n`, '{}')).toBe(200)
   })
@@ -230,6 +232,7 @@ describe('a call in a form that the gateway accepts', () => {
     expect(await statusOf('POST', `http://user@x:80${path}?a=http://y`, json, '{}')).toBe(200)
     expect(await statusOf('POST', `https://x${path}`, 'Content-Type: application/proto\r\n')).toBe(200)
     expect(await statusOf('GET', 'http://x/livez', '')).toBe(200)
+    expect(await statusOf('GET', 'HTTP://x/livez', '')).toBe(200)
     expect(await statusOf('GET', 'http://x', '')).toBe(404)
     expect(await statusOf('GET', 'http://livez', '')).toBe(404)
   })
