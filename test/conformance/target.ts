@@ -33,14 +33,23 @@ type Access = Static<typeof TargetSchema>
  */
 export type Target = Pick<Access, 'gatewayUrl' | 'siteKey' | 'origin'> & Partial<Access>
 
-/** @throws an error that names the invalid fields and shows no value */
+/** @throws an error that names the file and the invalid fields and shows no value */
 export async function readTarget(path: string): Promise<Access> {
-  const target: unknown = JSON.parse(await readFile(path, 'utf8'))
+  const target = parse(path, await readFile(path, 'utf8'))
   const invalid = [...Value.Errors(TargetSchema, target)].map(
     ({ instancePath, message }) => `${instancePath || '/'} ${message}`,
   )
   if (invalid.length > 0) throw new Error(`${path}: ${invalid.join(', ')}`)
   return target as Access
+}
+
+function parse(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own error may quote a secret.
+    throw new Error(`${path} is no JSON file: docs/testing.md shows its form`)
+  }
 }
 
 /** Repeats a request that a rate limit refused, after the time that the answer names. */
