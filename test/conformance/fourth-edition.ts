@@ -60,6 +60,23 @@ export function fourthEditionRules(suite: () => Suite): void {
     return { hookId, path, latest, isSent }
   }
 
+  rule('C8.23.kept', async () => {
+    const { hooks, leads, messaging } = operator()
+    const { hookId, path, latest, isSent } = await hookTo('/kept')
+    suite().receiver.on(path, (_, response) => response.writeHead(400).end(deliveries.received(path).at(-1)!.body))
+    const text = `withdrawn-${randomUUID()}`
+    const { conversationId, message } = await withMessage(text)
+    await until('the kept answer', async () => (await latest())?.responseText !== '' && isSent(text))
+    await messaging.redactMessage({ conversationId, sequence: message.sequence })
+    expect((await latest())!.responseText).toBe('')
+    const sent = deliveries.received(path).length
+    const since = { seconds: BigInt(Math.floor(Date.now() / 1000) - 3600), nanos: 0 }
+    await leads.recoverDeliveries({ subscriptionId: hookId, since })
+    const again = await until('the recovered delivery', () => deliveries.received(path)[sent])
+    await hooks.deleteHook({ hookId })
+    expect(String(again.body)).not.toContain(text)
+  })
+
   rule('C8.23.erasure', async () => {
     const { hooks, privacy } = operator()
     const { hookId, isSent } = await hookTo('/200')
