@@ -1,10 +1,8 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { isAllowedDestination } from '../deliveries/destination-check.ts'
-import { ServiceError } from '../errors.ts'
+import { updateMember } from '../operators/accounts.ts'
 import { consoleSessionsIn } from '../operators/console-session-store.ts'
-import { type Notifications, notificationDetails } from '../operators/model.ts'
-import { changeTeam, isActive } from '../operators/teams.ts'
+import { type Member, type Notifications, notificationDetails, operatorLanguages } from '../operators/model.ts'
 import { field, integer, issueIf, oneOf, text, validate } from '../rules.ts'
 import { endpointUrl, type PushSubscription } from './push.ts'
 
@@ -31,11 +29,7 @@ export async function setNotifications(
   )
   const isOn = newConversation || answerInMine || waitingMinutes > 0
   const notifications = { ...chosen, isOn } as Notifications
-  await changeTeam(core, workspaceId, (members) => {
-    const found = members.find((member) => member.id === id && isActive(member))
-    if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
-    return members.map((member) => (member === found ? { ...member, notifications } : member))
-  })
+  await updateMember(core, workspaceId, id, (member) => ({ ...member, notifications }))
 }
 
 /**
@@ -64,6 +58,14 @@ export async function isPushed({ db }: Core, sessionId: string): Promise<boolean
 
 /** A console reports every 15 s. */
 const hereMs = 40_000
+
+/** Keeps the language of a console. Empty changes nothing. Errors: `ValidationFailed`. */
+export async function keepLanguage(core: Core, workspaceId: string, { id, ...member }: Member, language: string) {
+  const known = operatorLanguages.find((each) => each === language)
+  validate(issueIf(language !== '' && !known, '/language', 'enum'))
+  if (known && known !== member.language)
+    await updateMember(core, workspaceId, id, (present) => ({ ...present, language: known }))
+}
 
 /** Records whether an operator looks. Returns who else looks at the conversation. Errors: `ValidationFailed`. */
 export async function reportAttention(core: Core, sessionId: string, isLooking: boolean, looksAt: string) {

@@ -165,6 +165,17 @@ describe('an operator who does not look', () => {
     expect(titles()).toEqual(['New message in your conversation', 'A visitor waits'])
   })
 
+  it('hears of a waiting conversation when a colleague hands it over', async () => {
+    await subscribe(ada, { newConversation: false, waitingMinutes: 0 })
+    await write()
+    await pass()
+    expect(titles()).toEqual([])
+    const { conversationId, workspaceId } = visitor
+    await assignAgent(cores.core, conversationId, { displayName: 'Ada' }, workspaceId, ada.id)
+    await pass()
+    expect(titles()).toEqual(['New message in your conversation'])
+  })
+
   it.each<[string, () => Promise<unknown>]>([
     ['looks at the console', () => ada.calls.reportAttention({ looking: true })],
     ['has chosen nothing', () => ada.calls.updateOwnNotifications({ notifications: { detail: 'nothing' } })],
@@ -255,6 +266,26 @@ describe('an operator who does not look', () => {
     expect(headers.has('bcc')).toBe(false)
     expect(text).toContain('Visitor: Line one')
     expect(text).toContain(`https://chat.shop.example/console/conversations/${visitor.conversationId}`)
+  })
+
+  it('is told in the language of the console at which the operator looked last', async () => {
+    const ben = await newOperator('Ben', 'ben@shop.example')
+    for (const language of ['en', 'de', '']) await ben.calls.reportAttention({ looking: false, language })
+    await expect(ben.calls.reportAttention({ language: 'xx' })).rejects.toThrow('ValidationFailed')
+    await subscribe(ben, { detail: 'name', mailMinutes: 10 })
+    await write()
+    await pass()
+    expect(push.pushes.map(({ payload: { title, body } }) => ({ title, body }))).toEqual([
+      { title: 'Neue Unterhaltung', body: 'Besucher' },
+    ])
+    await pass(11)
+    await ben.calls.updateOwnAccount({ mail: 'benno@shop.example' })
+    await until('the mails', () => mail.mails.length === 2)
+    expect(mail.mails.map(({ headers }) => headers.get('subject'))).toEqual([
+      'Neue Unterhaltung · Shop',
+      'Bestätigen Sie Ihre E-Mail-Adresse für Shop',
+    ])
+    expect(mail.mails.map(({ text }) => text).join()).not.toMatch(/visitor|Hello|link makes/i)
   })
 })
 

@@ -9,6 +9,7 @@ import { mailerOf } from '../mail/mailer.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { consoleSessionsIn } from '../operators/console-session-store.ts'
 import type { ConsoleSession, Member, Notifications } from '../operators/model.ts'
+import { operatorTextsOf } from '../operators/operator-texts.ts'
 import { scopesOfRole } from '../operators/roles.ts'
 import { isActive } from '../operators/teams.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
@@ -108,12 +109,6 @@ interface Notice {
   key: string
 }
 
-const titles: Record<Reason, string> = {
-  new: 'New conversation',
-  answer: 'New message in your conversation',
-  waits: 'A visitor waits',
-}
-
 function noticesOf({ assignment, since }: Waiting, chosen: Notifications, id: string, now: number): Notice[] {
   const isDue = (minutes: number) => {
     const lateMs = now - since - minutes * minuteMs
@@ -164,22 +159,18 @@ async function tell(
   const text = await textOf(core, waiting, notifications.detail, member)
   if (text === undefined || !(await claim(core, waiting, key))) return
   const path = `/console/conversations/${waiting.id}`
+  const { [reason]: title, choice } = operatorTextsOf(member)
   if (by === 'mail') {
     const name = (await findWorkspace(core, waiting.workspaceId)).name
-    const lines = [
-      `${titles[reason]}.`,
-      text,
-      `${core.config.PUBLIC_URL}${path}`,
-      'You choose on the page Team what you are mailed.',
-    ]
+    const lines = [`${title}.`, text, `${core.config.PUBLIC_URL}${path}`, choice]
     mailer.sendLater({
       to: member.mail!,
-      subject: `${titles[reason]} · ${name}`,
+      subject: `${title} · ${name}`,
       text: `${lines.filter(Boolean).join('\n\n')}\n`,
     })
     return
   }
-  const payload = { title: titles[reason], body: text, path, tag: waiting.id }
+  const payload = { title, body: text, path, tag: waiting.id }
   const outcomes = await Promise.all(
     subscriptions.map(async ({ sessionId, subscription }) => {
       const outcome = await sendPush(core, subscription, payload)
@@ -209,7 +200,12 @@ async function textOf(core: Core, { id }: Waiting, detail: Notifications['detail
   if (!conversation) return undefined
   const contacts = !member.role || scopesOfRole[member.role].includes('leads:read')
   const [{ visitor, contact, lastMessage } = {}] = await summarizeConversations(core, [conversation], { contacts })
-  const name = visitor?.displayName ?? visitor?.externalSubject ?? contact?.name ?? contact?.email ?? 'Visitor'
+  const name =
+    visitor?.displayName ??
+    visitor?.externalSubject ??
+    contact?.name ??
+    contact?.email ??
+    operatorTextsOf(member).visitor
   const { author, body = '', redactedAt } = lastMessage?.message ?? {}
   const shown = detail === 'text' && author?.kind === 'visitor' && !redactedAt ? [...body] : []
   if (shown.length === 0) return name

@@ -3,7 +3,7 @@ import { emailPartsOf } from '../../contract/contacts.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { type Mail, mailerOf } from '../mail/mailer.ts'
+import { mailerOf } from '../mail/mailer.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
@@ -19,6 +19,7 @@ import {
   type Role,
   type SignInLink,
 } from './model.ts'
+import { operatorTextsOf } from './operator-texts.ts'
 import { removePasskeys } from './passkeys.ts'
 import { scopesOfRole } from './roles.ts'
 import { activeOwners, changeTeam, findMember, isActive, listMembers, requireFreeMail } from './teams.ts'
@@ -46,7 +47,12 @@ function requireScopesOf(caller: Caller, ...roles: (Role | undefined)[]) {
 }
 
 /** Replaces an active account. Errors: `NotFound`, `LastOwner` if no owner would be left, those of `next`. */
-async function updateMember(core: Core, workspaceId: string, id: string, next: (member: Member) => Member | undefined) {
+export async function updateMember(
+  core: Core,
+  workspaceId: string,
+  id: string,
+  next: (member: Member) => Member | undefined,
+) {
   const members = await changeTeam(core, workspaceId, (present) => {
     const found = present.find((member) => member.id === id && isActive(member))
     if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -72,8 +78,6 @@ async function removeLinksOf({ db }: Core, workspaceId: string, operator: string
   await db.signInLinks.deleteMany({ workspaceId, $or: [{ operator }, { 'account.invitedBy': operator }] })
 }
 
-const linkOf = ({ config }: Core, secret: string) => `${config.PUBLIC_URL}/console/#sign-in=${secret}`
-
 async function mailConfirmation(core: Core, workspaceId: string, member: Member, newMail: string) {
   const operator = member.id
   requireFreeMail(await listMembers(core, workspaceId), { id: operator, mail: newMail })
@@ -82,10 +86,7 @@ async function mailConfirmation(core: Core, workspaceId: string, member: Member,
   validate(issueIf(open >= maxMailedLinks, '/mail', 'maxItems'))
   const expiresAt = after(core, newMailLifetimeMs)
   const { secret } = await addLink(core, { workspaceId, operator, scopes: [], newMail, expiresAt })
-  await sendMail(core, workspaceId, newMail, (name) => ({
-    subject: `Confirm your mail address for ${name}`,
-    text: `Hello ${member.name},\n\nthis link makes this the mail address of your account in the console of ${name}. It works once, within a day, in a browser in which you are signed in:\n\n${core.config.PUBLIC_URL}/console/#confirm-mail=${secret}\n\nIf you did not ask for it, ignore this mail.\n`,
-  }))
+  await sendMail(core, workspaceId, newMail, 'confirmation', secret, member)
 }
 
 /** Mails a link to each account with the address, in at most five workspaces. */
@@ -100,10 +101,7 @@ async function mailLinks(core: Core, mail: string) {
     const account = { createdAt: new Date(core.now()) }
     const expiresAt = after(core, linkLifetimeMs)
     const { secret } = await addLink(core, { workspaceId, operator: member.id, account, scopes: [], expiresAt })
-    await sendMail(core, workspaceId, mail, (name) => ({
-      subject: `Sign in to ${name}`,
-      text: `Hello ${member.name},\n\nthis link signs you in to the console of ${name}. It works once, within ten minutes:\n\n${linkOf(core, secret)}\n\nIf you did not ask for it, ignore this mail.\n`,
-    }))
+    await sendMail(core, workspaceId, mail, 'signIn', secret, member)
   }
 }
 
@@ -136,11 +134,9 @@ export async function inviteOperator(
     expiresAt: after(core, invitationLifetimeMs),
   })
   const mailed = mailerOf(core).isEnabled && mail !== undefined
-  if (mailed)
-    await sendMail(core, workspaceId, mail, (name) => ({
-      subject: `Your invitation to ${name}`,
-      text: `Hello,\n\nthis link opens the console of ${name} for you. It works once, within seven days:\n\n${linkOf(core, secret)}\n`,
-    }))
+  // A new colleague has no language yet.
+  const reader = known ?? (await findMember(core, workspaceId, caller.subject))
+  if (mailed) await sendMail(core, workspaceId, mail, 'invitation', secret, reader)
   return { secret, link, mailed }
 }
 
@@ -248,15 +244,21 @@ export function mailSignInLink(core: Core, text: string) {
     })
 }
 
-/** The name of the workspace is empty if it is being deleted. */
+/** Mails a link in the language of an account. The name of the workspace is empty if it is being deleted. */
 async function sendMail(
   core: Core,
   workspaceId: string,
   to: string,
-  mail: (name: string) => Pick<Mail, 'subject' | 'text'>,
+  kind: 'invitation' | 'signIn' | 'confirmation',
+  secret: string,
+  account?: Member,
 ) {
   const workspace = await workspaceStoreOf(core).findWorkspace(workspaceId)
-  mailerOf(core).sendLater({ to, ...mail(workspace?.name ?? '') })
+  const { name = '' } = account ?? {}
+  const values: Record<string, string> = { name, site: workspace?.name ?? '', url: core.config.PUBLIC_URL, secret }
+  const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, key) => values[key]!)
+  const texts = operatorTextsOf(account)
+  mailerOf(core).sendLater({ to, subject: fill(texts[kind]), text: fill(texts[`${kind}Text`]) })
 }
 
 /** Returns an address as it is stored. Errors: `ValidationFailed`. */

@@ -6,13 +6,16 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
+import { keepLanguage } from '../notices/operator-choices.ts'
 import { startTestCores, type TestCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { accessOf } from '../transport/caller.ts'
 import { createWorkspace } from '../workspaces/workspaces.ts'
 import { inviteOperator, removeOperator } from './accounts.ts'
+import { type Member, operatorLanguages } from './model.ts'
+import { operatorTextsOf } from './operator-texts.ts'
 import { scopesOfRole } from './roles.ts'
-import { addMember, keepProvidedMember } from './teams.ts'
+import { addMember, findMember, keepProvidedMember } from './teams.ts'
 
 const database = testDatabase()
 /** Accepted mails, as the SMTP server received them. */
@@ -59,9 +62,10 @@ async function gateway() {
   })
 }
 
-async function newAccount(mail: string) {
+async function newAccount(mail: string, language: Member['language'] = 'en') {
   const { workspaceId } = await createWorkspace(cores.core, 'Shop')
-  const member = await addMember(cores.core, workspaceId, { id: `op_${mail}`, name: 'Ada', mail, role: 'owner' })
+  const account = { id: `op_${mail}`, name: 'Ada', mail, role: 'owner', language } as const
+  const member = await addMember(cores.core, workspaceId, account)
   return { workspaceId, member }
 }
 
@@ -123,4 +127,34 @@ describe('an invitation', () => {
     expect(mails[0]!.to).toEqual(['vera@example.org'])
     expect(secretIn(mails[0]!)).toBe(invited.secret)
   })
+
+  it('is in the language of the owner who invites, and a sign-in link in that of its account', async () => {
+    const { workspaceId, member } = await newAccount('erna@example.org', 'de')
+    const owner = { ...caller, subject: member.id, scopes: new Set(scopesOfRole.owner) }
+    await inviteOperator(cores.core, owner, { workspaceId, role: 'viewer', mail: 'vera@example.org' })
+    await until('the invitation', () => mails.length === 1)
+    await (await gateway()).mailSignInLink({ mail: 'erna@example.org' })
+    await until('the sign-in link', () => mails.length === 2)
+    expect(mails.map(({ text }) => /^Subject: (.*)$/m.exec(text)![1]!.trim())).toEqual([
+      'Ihre Einladung zu Shop',
+      'Anmelden bei Shop',
+    ])
+    expect(mails.map(secretIn)).toHaveLength(2)
+  })
+})
+
+it('every text for operators has its placeholders and links in every language', () => {
+  const placeholders = (text: string) => text.match(/(#[\w-]+=)?\{\w+\}/g)?.sort() ?? []
+  for (const language of operatorLanguages)
+    for (const [key, text] of Object.entries(operatorTextsOf()))
+      expect(placeholders(operatorTextsOf({ language })[key as 'new']), key).toEqual(placeholders(text))
+})
+
+it('an account of the identity provider keeps its language when it signs in again', async () => {
+  const { workspaceId } = await newAccount('fred@example.org')
+  const provided = { id: 'sub', name: 'Pia', mail: 'pia@example.org' }
+  await keepProvidedMember(cores.core, workspaceId, provided)
+  await keepLanguage(cores.core, workspaceId, (await findMember(cores.core, workspaceId, 'sub'))!, 'de')
+  await keepProvidedMember(cores.core, workspaceId, { ...provided, name: 'Pia L.' })
+  expect(await findMember(cores.core, workspaceId, 'sub')).toMatchObject({ name: 'Pia L.', language: 'de' })
 })

@@ -11,6 +11,8 @@ export interface Member {
   state: 'active' | 'removed'
   joinedAt: Date
   notifications?: Notifications
+  /** Language of the console at which the operator last looked. Pushes and mails are in it. */
+  language?: (typeof operatorLanguages)[number]
 }
 
 /** What an operator is told while not looking at the console. */
@@ -26,6 +28,8 @@ export interface Notifications {
 }
 
 export const notificationDetails = ['nothing', 'name', 'text'] as const
+
+export const operatorLanguages = ['en', 'de'] as const
 
 /** The accounts of a workspace. They are one document, so that one write decides who is the last owner. */
 export interface Team {

@@ -89,11 +89,10 @@ export async function keepProvidedMember(
   await changeTeam(core, workspaceId, (present) => {
     const others = present.filter((each) => each.id !== id)
     if (others.filter(isActive).length >= maxActive) return present
-    const known = present.find((each) => each.id === id)
+    const joined: Omit<Member, 'id' | 'name'> = { state: 'active', joinedAt: new Date(core.now()) }
+    const { mail: _, ...kept } = present.find((each) => each.id === id) ?? joined
     const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
-    const { joinedAt = new Date(core.now()), notifications } = known ?? {}
-    const kept = notifications && isActive(known!) ? { notifications } : {}
-    return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, ...kept }]
+    return [...others, { ...kept, id, name, ...(free && { mail }) }]
   })
 }
 

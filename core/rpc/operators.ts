@@ -14,6 +14,7 @@ import { mailerOf } from '../mail/mailer.ts'
 import {
   defaultNotifications,
   isPushed,
+  keepLanguage,
   reportAttention,
   setNotifications,
   setPushSubscription,
@@ -178,8 +179,9 @@ export function operatorService(router: ConnectRouter, core: Core) {
       return {}
     },
 
-    async reportAttention({ looking, conversationId }, context) {
-      const { sessionId } = await own(context)
+    async reportAttention({ looking, conversationId, language }, context) {
+      const { workspaceId, member, sessionId } = await own(context)
+      await keepLanguage(core, workspaceId, member, language)
       return { others: await reportAttention(core, sessionId, looking, conversationId) }
     },
 

@@ -2,6 +2,7 @@ import { computed, effect, type ReadonlySignal, type Signal, signal } from '@pre
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
 import type { Inbox } from '../inbox/inbox.ts'
+import { language } from '../language.ts'
 import type { Router } from '../router.ts'
 import { createAlerts, createTabFocus, type TabFocus } from './alerts.ts'
 
@@ -108,7 +109,7 @@ function startAttention(
   // If a report is lost, the operator is told once too often, or 90 seconds late.
   async function send(looking: boolean) {
     const conversationId = shown.peek()
-    const found = await report({ looking, conversationId }).catch(() => undefined)
+    const found = await report({ looking, conversationId, language }).catch(() => undefined)
     if (conversationId === shown.peek()) others.value = found?.others ?? []
   }
 

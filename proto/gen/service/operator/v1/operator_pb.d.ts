@@ -811,6 +811,13 @@ export declare type ReportAttentionRequest = Message<"service.operator.v1.Report
    * @generated from field: string conversation_id = 2;
    */
   conversationId: string;
+
+  /**
+   * Language of the console, `en` or `de`: pushes and mails to the account are in it. Empty changes nothing.
+   *
+   * @generated from field: string language = 3;
+   */
+  language: string;
 };
 
 /**
