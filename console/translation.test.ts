@@ -1,8 +1,10 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { RetentionSchema } from '#proto/workspace/v1/workspace_pb.js'
 import { eventList } from '../contract/event-list.ts'
 import german from './src/languages/de.json' with { type: 'json' }
+import fieldNames from './src/languages/field-names.json' with { type: 'json' }
 import { textsIn } from './translation.ts'
 
 const sources = globSync('src/**/*.{ts,tsx}', { cwd: import.meta.dirname }).filter(
@@ -29,10 +31,33 @@ const isCode = (text: string) =>
   words.has(text) || /^(M\d|[.[</]|input:|\{0\}(px|-hint|-error|\/)|service\.console\.|ada@example\.com)/.test(text)
 
 it('every text of the console has a German one, and no German text is left over', () => {
-  const keys = new Set([...texts.map(({ key }) => key), ...Object.values(eventList)])
+  const keys = new Set([...texts.map(({ key }) => key), ...Object.values(eventList), ...Object.values(fieldNames)])
   const missing = texts.filter(({ key }) => !(key in german) && !isCode(key))
   expect(missing).toEqual([])
   expect(Object.keys(german).filter((key) => !keys.has(key))).toEqual([])
+})
+
+/** Parts of paths that only programs send, and addresses that are no path of a field. */
+const programs = [
+  ...'assertion attemptNumber auth beforeSequence bot chunk claims clientInstanceId clientOperationId'.split(' '),
+  ...'contentType conversationId credential cursor decision end idempotencyKey lastSeenEventId leadId'.split(' '),
+  ...'leadIds limit offset outcome p256dh pageToken perDestination renewalToken results room scope'.split(' '),
+  ...'source statuses suppressionIds tokenId unassigned waitSeconds when workerId workflowId'.split(' '),
+  ...'workspaceId callback console livez readyz session'.split(' '),
+]
+/** Parts that the core takes from a variable. */
+const variable = [...RetentionSchema.fields.map(({ localName }) => localName), 'email', 'phone']
+
+it('every field of a form that the service can refuse has a name in both languages', () => {
+  const core = join(import.meta.dirname, '../core')
+  const written = globSync('**/*.ts', { cwd: core })
+    .filter((path) => !/\.test\.ts|^test\//.test(path))
+    .flatMap((path) => [...readFileSync(join(core, path), 'utf8').matchAll(/['`](?:\$\{\w+\})?(\/[\w$/{}.]+)['`]/g)])
+    .flatMap(([, path = '']) => path.split('/').filter((part) => /^[a-z]\w*$/.test(part)))
+  const refused = [...written, ...variable]
+  expect([...new Set(refused)].filter((part) => !(part in fieldNames) && !programs.includes(part))).toEqual([])
+  expect(Object.keys(fieldNames).filter((part) => !refused.includes(part))).toEqual([])
+  expect(Object.values(fieldNames).filter((name) => name !== '' && !(name in german))).toEqual([])
 })
 
 it('a German text has the placeholders of the English one', () => {

@@ -1,5 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { translate } from './language.ts'
+import fieldNames from './languages/field-names.json' with { type: 'json' }
 
 /** A failed call, described for an operator. */
 export interface Failure {
@@ -101,15 +103,13 @@ function textOf(code: Code, issues: Failure['issues'], retryAfter: number | unde
 function issueText({ path, rule }: { path: string; rule: string }): string {
   // Forms for suppressions send a single entry, so the text omits the entry's index.
   const words = path
-    .replace(/^\/(entries\/\d+|entry|availability)\//, '/')
-    // A list stands in a message of its own.
-    .replace(/(weeklyHours)\/hours|(exceptions)\/dates/, '$1$2')
+    .replace(/^\/entries\/\d+/, '')
     .split('/')
-    .filter(Boolean)
-    .map((part) =>
-      /^\d+$/.test(part) ? `${Number(part) + 1}` : part.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase(),
-    )
-    .join(' ')
-  const name = words.charAt(0).toUpperCase() + words.slice(1)
-  return `${name || 'A field'} ${rules[rule] ?? 'is not allowed'}`
+    .slice(1)
+    .map(wordOf)
+  return `${words.filter(Boolean).join(' ') || 'A field'} ${rules[rule] ?? 'is not allowed'}`
 }
+
+/** Returns the name of a field, or the number of an entry. Empty for what only groups fields. */
+const wordOf = (part: string) =>
+  /^\d+$/.test(part) ? `${Number(part) + 1}` : translate((fieldNames as Record<string, string>)[part] ?? part)

@@ -69,7 +69,7 @@ describe('the suppression list in the console', () => {
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('E-mail address').fill('ada@x.invalid-domain')
     await dialog.getByRole('button', { name: 'Add entry' }).click()
-    await dialog.getByText('Email has an invalid format.').waitFor()
+    await dialog.getByText('E-mail address has an invalid format.').waitFor()
   })
 })
 

@@ -54,15 +54,11 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
       <dl class="figures">
         <Figure name="Conversations" value={String(total.conversations)} more={`${total.answered} answered`} />
         <Figure name="Median first answer" value={duration(total.medianAnswerSeconds)} more="half came sooner" />
-        <Figure
-          name="Nine in ten answered within"
-          value={duration(total.p90AnswerSeconds)}
-          more="one in ten took longer"
-        />
+        <Figure name="Nine in ten within" value={duration(total.p90AnswerSeconds)} more="one in ten took longer" />
         <Figure
           name="Mean rating"
           value={score(total.meanRating)}
-          more={countOf(total.ratings, 'of 5, # rating', 'of 5, # ratings')}
+          more={countOf(total.ratings, 'of 5 · # rating', 'of 5 · # ratings')}
         />
       </dl>
       <Card title="Chart">

@@ -1,6 +1,4 @@
-import { ConnectError } from '@connectrpc/connect'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import {
   type EntryKind,
   type ListEntry,
@@ -9,6 +7,7 @@ import {
 } from '../../../contract/suppression-list.ts'
 import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
+import { describeFailure } from '../failures.ts'
 import { backTo, pathOf } from '../router.ts'
 import { countOf } from '../time.ts'
 import { ReasonField, TextField } from '../ui/form.tsx'
@@ -284,10 +283,5 @@ async function addPart(workspaces: Api['workspaces'], part: ListEntry[], reason:
 }
 
 /** Returns the entries that a `ValidationFailed` names. */
-function rejectedIn(error: unknown, part: ListEntry[]): ListEntry[] {
-  const issues = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.issues ?? []
-  return issues.flatMap(({ path }) => {
-    const [, index] = /^\/entries\/(\d+)/.exec(path) ?? []
-    return (index !== undefined && part[Number(index)]) || []
-  })
-}
+const rejectedIn = (error: unknown, part: ListEntry[]): ListEntry[] =>
+  describeFailure(error).issues.flatMap(({ path }) => part[Number(/^\/entries\/(\d+)/.exec(path)?.[1])] ?? [])
