@@ -195,7 +195,7 @@ describe('the console, used with the keyboard only', () => {
     ['conversations/cnv_maria', 'Take a screenshot', ['Purpose', 'Send request', 'Cancel']],
     ['conversations/cnv_maria', 'Suggest a page', ['URL', 'Label', 'Send request', 'Cancel']],
     ['conversations/cnv_maria', 'Ban visitor', ['Close', 'Reason', 'Cancel', 'Ban visitor']],
-    ['installations', 'New website', ['Close', 'Addresses', 'Title', 'Cancel']],
+    ['installations', 'New website', ['Close', 'Address', 'Title', 'Cancel']],
     ['subscriptions/sub_old', 'Rotate', ['Close', 'Previous secret expires', 'Cancel', 'Create new secret']],
   ]
   itLong.each(openers)(

@@ -166,13 +166,19 @@ describe('websites in the console', () => {
       await page.getByRole('button', { name: 'New website' }).click()
       const dialog = page.getByRole('dialog')
       // The first text field has the focus.
-      await page.keyboard.type('blog.example')
+      await page.keyboard.type('our blog')
       await page.keyboard.press('Enter')
-      await dialog.getByText('https://blog.example').waitFor()
-      await dialog.getByRole('button', { name: 'Create website' }).click()
+      await dialog.getByText('Enter the address of a site, for example shop.example.').waitFor()
+      await dialog.getByLabel('Address').fill('blog.example')
+      await page.keyboard.press('Enter')
       await page.getByText(/data-site-key="pk_2"/).waitFor()
       expect(core.calls('CreateInstallation')).toMatchObject([
-        { connectionId: 'con_site', availability: { requiresOperator: true }, capabilities: { offlineForm: true } },
+        {
+          connectionId: 'con_site',
+          origins: ['https://blog.example'],
+          availability: { requiresOperator: true },
+          capabilities: { offlineForm: true },
+        },
       ])
       core.workspace.addConnection({ connectionId: 'con_app', name: 'App' })
       await page.getByRole('link', { name: 'Websites' }).first().click()

@@ -108,6 +108,116 @@ describe('an everyday task takes few steps:', () => {
   })
 })
 
+describe('a task of the first days takes few steps:', () => {
+  /** Signs in the owner of an empty workspace, in a browser of their own. */
+  async function newWorkspace(name: string) {
+    const { workspace } = await live.stack().operator().workspaces.createWorkspace({ name })
+    const page = await live.newPage()
+    await page.goto(await live.ownerLink(workspace!.workspaceId))
+    await page.getByLabel('Your name').fill('Olga')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('Three steps to your first conversation').waitFor()
+    const area = (area: string) => page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name: area })
+    const named = (button: string) => page.getByRole('button', { name: button, exact: true })
+    return { page, area, named }
+  }
+
+  it('the script element for the first page, 6 clicks and 1 text; another website, 4; a colleague, 4', async () => {
+    const { page, area, named } = await newWorkspace('Lamps')
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    const copied = () => page.evaluate<string>('navigator.clipboard.readText()')
+    const first = steps()
+    await first.step(page.getByRole('link', { name: 'Add your website' }).click())
+    await first.step(named('New website').first().click())
+    await page.keyboard.type('lamps.example')
+    await first.step(named('Create website').click())
+    await first.step(named('Copy').click())
+    expect(await copied()).toMatch(/^<script .*data-site-key="pk_/)
+    expect(first.count()).toBeLessThanOrEqual(6)
+
+    const another = steps()
+    await another.step(area('Websites').click())
+    await another.step(named('New website').click())
+    await another.step(page.keyboard.type('shades.example'))
+    await another.step(page.keyboard.press('Enter'))
+    await page.getByText('https://shades.example').waitFor()
+    expect(another.count()).toBe(4)
+
+    const invitation = steps()
+    await invitation.step(area('Team').click())
+    const card = page.getByRole('region', { name: 'Invite a colleague' })
+    await invitation.step(card.getByLabel('Role').selectOption({ label: 'Viewer' }))
+    await invitation.step(named('Create invitation').click())
+    await invitation.step(card.getByRole('button', { name: 'Copy' }).click())
+    expect(await copied()).toMatch(/#sign-in=[\w-]{43}$/)
+    expect(invitation.count()).toBe(4)
+    await page.context().close()
+  })
+
+  it('a lead by a mail address, 3, also one that a service has captured; an erasure of who only sent a form, 5', async () => {
+    const { page, demo } = live
+    const area = (name: string) => page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name })
+    const { workspaces, leads } = live.stack().operator()
+    const fields = [{ name: 'email', label: 'E-mail', type: 'email', required: true }]
+    await workspaces.updateInstallation({
+      siteKey: demo.siteKey,
+      capabilities: { offlineForm: true },
+      forms: { offline: { fields } },
+    })
+    const word = randomUUID().slice(0, 8)
+    const [byForm, byService] = [`form-${word}@example.org`, `service-${word}@example.org`]
+    const visitor = await newVisitor()
+    expect((await act(visitor, '/forms/offline', { fields: { email: byForm } })).status).toBe(202)
+    // Who only sent a form is in the inbox.
+    await page.locator('.row', { hasText: byForm }).waitFor()
+    const { workspaceId } = demo
+    await leads.captureLead({ workspaceId, source: 'newsletter', fields: { email: byService } })
+    for (const mail of [byForm, byService]) {
+      const { step, count } = steps()
+      await step(area('Leads').click())
+      await step(page.getByLabel('E-mail address or telephone number').fill(mail))
+      await step(page.keyboard.press('Enter'))
+      await page.locator('main .table-row', { hasText: mail }).waitFor()
+      expect(count()).toBe(3)
+    }
+
+    const { step, count } = steps()
+    await step(area('Personal data').click())
+    await step(page.keyboard.type(byForm))
+    const found = page.getByRole('list', { name: 'People found' }).getByRole('button')
+    await page.keyboard.press('Enter')
+    await until('the person', async () => {
+      await found.or(page.getByText('Nobody found')).first().waitFor()
+      if ((await found.count()) === 1) return true
+      await button('Search').click()
+      return false
+    })
+    await step(found.click())
+    await step(button('Erase').click())
+    await step(button('Erase for good').click())
+    await page.getByText(/All data is removed/).waitFor()
+    expect(count()).toBe(5)
+  })
+
+  it('a conversation for a colleague, 2, who sees it among the own ones at once', async () => {
+    const { page } = live
+    const colleague = await live.newPage()
+    await colleague.goto(await live.ownerLink(live.demo.workspaceId))
+    await colleague.getByLabel('Your name').fill('Carl')
+    await colleague.getByRole('button', { name: 'Sign in' }).click()
+    await colleague.getByText('Live', { exact: true }).waitFor()
+    const { stream } = await live.openConversation('Who can repair a lamp?')
+    const { step, count } = steps()
+    await step(page.getByLabel('Assigned to').focus())
+    await step(page.getByLabel('Assigned to').selectOption({ label: 'Carl' }))
+    await colleague.locator('.queues').getByText('Mine1').waitFor()
+    await page.getByText('Assigned to Carl').first().waitFor()
+    expect(count()).toBe(2)
+    stream.close()
+    await colleague.context().close()
+  })
+})
+
 describe('the personal data of a visitor', () => {
   it('are found, exported and erased in the console', async () => {
     const { page } = live

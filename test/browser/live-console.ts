@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Browser, Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { runAdmin } from '../../admin/run-admin.ts'
 import { buildConsoleIfStale } from '../../console/build.ts'
 import type { DemoFile } from '../../dev/demo-seed.ts'
 import { sharedChromium } from '../support/chromium.ts'
@@ -55,6 +56,22 @@ export function useLiveConsole() {
     await page.getByText('Live', { exact: true }).waitFor()
   }
 
+  /** Opens a page of another person. */
+  const newPage = async () => {
+    const another = await (await browser.newContext({ reducedMotion: 'reduce' })).newPage()
+    another.setDefaultTimeout(20_000)
+    return another
+  }
+
+  /** Returns a link of the shell that signs in the first owner of a workspace. */
+  async function ownerLink(workspaceId: string): Promise<string> {
+    const output: string[] = []
+    const args = ['console-link', '--owner', '--workspace', workspaceId, '--gateway', gatewayUrl, '--json']
+    const io = { env: { DATA_DIR: stack.dataDir, CORE_URL: stack.cores[0]!.url }, printError: console.error }
+    expect(await runAdmin({ ...io, args, print: (text) => void output.push(text) })).toBe(0)
+    return JSON.parse(output.join('')).link
+  }
+
   const open = (path: string) => page.goto(`${gatewayUrl}/console/${path}`)
   const button = (name: string | RegExp) => page.getByRole('button', { name, exact: true })
   const dialog = () => page.getByRole('dialog')
@@ -89,6 +106,8 @@ export function useLiveConsole() {
       return demo
     },
     stack: () => stack,
+    newPage,
+    ownerLink,
     open,
     button,
     dialog,

@@ -2,13 +2,12 @@ import type { JSX } from 'preact'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
-import { Form, NameField, Toggle, useForm } from '../ui/form.tsx'
+import { EntryList, Form, NameField, Toggle, useForm } from '../ui/form.tsx'
 import { Card, FailureNotice } from '../ui/page.tsx'
 import { AppearanceCard, LogoCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
 import { FormsCard } from './forms-card.tsx'
-import { capabilities, capabilityNames, snippetOf, websiteName } from './installation-words.ts'
-import { AddressList } from './installations-view.tsx'
+import { capabilities, capabilityNames, originProblem, snippetOf, toOrigin, websiteName } from './installation-words.ts'
 import { ConsentCard, UnseenCard } from './privacy-cards.tsx'
 import { TranslationsCard } from './translations-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -51,7 +50,11 @@ function OriginsCard(part: InstallationPart) {
   const { failure, save } = useUpdate(part)
   return (
     <Card title="Addresses">
-      <AddressList
+      <EntryList
+        label="Addresses"
+        placeholder="shop.example"
+        read={toOrigin}
+        problemOf={originProblem}
         hint="Only pages there can show the chat. Changes take effect at once. The last one stays."
         entries={origins}
         onChange={(changed) => {

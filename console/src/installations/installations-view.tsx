@@ -2,7 +2,7 @@ import { type Connection, ConnectionStatus, type Installation } from '#proto/wor
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { DeleteButton, DialogButton, EnableButton, EnabledTag } from '../ui/dialog.tsx'
-import { EntryList, type EntryListProps, NameField, SelectField, TextField } from '../ui/form.tsx'
+import { NameField, SelectField, TextField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Empty, Page, RowText } from '../ui/page.tsx'
 import { usualFields } from './forms-card.tsx'
@@ -132,15 +132,16 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
       isOff={!connections}
       title="New website"
       action="Create website"
-      start={{ origins: [] as string[], name: '', title: '', chosen: connections?.[0]?.connectionId }}
-      isReady={({ origins }) => origins.length > 0}
-      onConfirm={async ({ origins, name, title, chosen }) => {
+      start={{ address: '', name: '', title: '', chosen: connections?.[0]?.connectionId }}
+      isReady={({ address }) => address !== ''}
+      problemsOf={({ address }) => ({ address: originProblem(toOrigin(address)) })}
+      onConfirm={async ({ address, name, title, chosen }) => {
         const { workspaceId } = session
         const connectionId =
           chosen ?? (await api.workspaces.createConnection({ workspaceId, name: 'Website' })).connection!.connectionId
         const { installation } = await api.workspaces.createInstallation({
           connectionId,
-          origins,
+          origins: [toOrigin(address)],
           name: name.trim(),
           appearance: title.trim() === '' ? undefined : { title: title.trim() },
           // While nobody is in the console, the chat asks for an address, and promises no answer at once.
@@ -151,12 +152,13 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
         onCreated(installation!.publicSiteKey)
       }}
     >
-      {({ draft, set, field }) => (
+      {({ field }) => (
         <>
-          <AddressList
+          <TextField
+            label="Address"
             hint="Where the chat may appear, for example shop.example."
-            entries={draft.origins}
-            onChange={(origins) => set({ origins })}
+            inputMode="url"
+            {...field('address')}
           />
           <NameField {...field('name')} />
           <TextField
@@ -178,7 +180,3 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
     </DialogButton>
   )
 }
-
-export const AddressList = (list: Pick<EntryListProps, 'hint' | 'entries' | 'onChange'>) => (
-  <EntryList label="Addresses" placeholder="shop.example" read={toOrigin} problemOf={originProblem} {...list} />
-)

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
-import { type FormOf, TextField, useForm } from './form.tsx'
+import { type FormOf, type FormOptions, TextField, useForm } from './form.tsx'
 import { useAction } from './load.tsx'
 import { Button, type ButtonProps, Card, FailureNotice, Icon, IconButton, type IconName } from './page.tsx'
 
@@ -52,7 +52,9 @@ export function Dialog({ title, onClose, children, wide, mustDecide }: DialogPro
   )
 }
 
-interface ActionDialogProps<Draft extends object> extends Pick<DialogProps, 'title' | 'onClose'> {
+interface ActionDialogProps<Draft extends object>
+  extends Pick<DialogProps, 'title' | 'onClose'>,
+    Pick<FormOptions<Draft>, 'problemsOf'> {
   /** Text of the button that runs the action. */
   action: string
   danger?: boolean
@@ -69,11 +71,12 @@ export function ActionDialog<Draft extends object>({
   danger,
   start = {} as Draft,
   isReady = () => true,
+  problemsOf,
   onConfirm,
   onClose,
   children,
 }: ActionDialogProps<Draft>) {
-  const form = useForm({ start, save: (draft) => onConfirm(draft).then(onClose) })
+  const form = useForm({ start, problemsOf, save: (draft) => onConfirm(draft).then(onClose) })
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="stack dialog-body" ref={form.element} onSubmit={form.submit} noValidate>

@@ -282,7 +282,7 @@ export function Toggle({ label, hint, checked, onChange, disabled }: ToggleProps
   )
 }
 
-export interface EntryListProps {
+interface EntryListProps {
   label: string
   hint: string
   placeholder: string
@@ -404,10 +404,10 @@ export const changedForms = signal<readonly HTMLFormElement[]>([])
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
-interface FormOptions<Draft> {
+export interface FormOptions<Draft> {
   start: Draft | (() => Draft)
   /** Returns the problems of a draft by field. A draft with a problem is not saved. */
-  problemsOf?: (draft: Draft) => Partial<Record<string, string>>
+  problemsOf?: ((draft: Draft) => Partial<Record<string, string>>) | undefined
   /** `edited` has only the edited fields, so that concurrent changes of other fields are not overwritten. */
   save: (draft: Draft, edited: Partial<Draft>) => Promise<unknown>
   /** True if the form is empty again after it was saved. */
