@@ -18,12 +18,16 @@ describe('notifications', () => {
     await until('the notification', () => shown.length === 1)
   })
 
-  it('the title and the icon of the tab show the number of unread conversations', async () => {
+  it('the title, the icon of the tab and that of the home screen show the number of unread conversations', async () => {
     const { core, tabs } = await openTabs(browser, 1)
     const [tab] = tabs
     const icon = () => tab!.locator('link[rel=icon]').getAttribute('href')
+    await tab!.evaluate('navigator.setAppBadge = async (count) => void (globalThis.badge = count)')
     core.conversations.visitorSays('cnv_x7f3', 'Count me')
     await until('the count in the title', async () => /^\(\d+\) Inbox/.test(await tab!.title()))
+    await until('the badge', async () =>
+      (await tab!.title()).startsWith(`(${await tab!.evaluate('globalThis.badge')})`),
+    )
     await until('the count in the icon', async () => (await icon())!.startsWith('blob:'))
   })
 })

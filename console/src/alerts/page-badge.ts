@@ -1,15 +1,17 @@
 const size = 64
 const maxCount = 99
 
-/** Shows the number of unread conversations in the icon of the browser tab. */
+/** Shows the number of unread conversations in the icons of the browser tab and of the home screen. */
 export function createPageBadge(link: HTMLLinkElement) {
   const plain = link.href
-  let shown = 0
+  // The worker has set a badge, if a push came while the console was closed.
+  let shown = -1
   let address: string | undefined
 
   return async (count: number) => {
     if (count === shown) return
     shown = count
+    void navigator.setAppBadge?.(count).catch(() => {})
     const blob = count === 0 ? undefined : await draw(count)
     if (count !== shown) return
     if (address) URL.revokeObjectURL(address)
