@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { pageSizes } from '../../test/support/page-checks.ts'
+import { pageSizes, zoomedSizes } from '../../test/support/page-checks.ts'
 import type { FakeCore } from './fake-core.ts'
 import { type consoleBrowser, violationsIn } from './test-console.ts'
 
@@ -43,8 +43,6 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['nowhere', 'Page not found'],
 ]
 const { desktop, laptop, phone } = pageSizes
-/** The pages that a laptop shows at 200 % and 400 % zoom. */
-const zoomed = { twice: { width: 640, height: 400 }, fourTimes: { width: 320, height: 256 } }
 /** Rules whose result depends on the size of the page. */
 const layoutRules = ['target-size', 'scrollable-region-focusable', 'css-orientation-lock']
 /** Accessibility rules whose result depends on the colour scheme. */
@@ -55,8 +53,9 @@ export const looks = [
   { name: 'dark on a phone', colorScheme: 'dark', viewport: phone, rules: undefined },
   { name: 'light on a phone', colorScheme: 'light', viewport: phone, rules: colourRules },
   { name: 'light on a laptop', colorScheme: 'light', viewport: laptop, rules: layoutRules },
-  { name: 'at 200 % on a laptop', colorScheme: 'light', viewport: zoomed.twice, rules: layoutRules },
-  { name: 'at 400 % on a laptop', colorScheme: 'light', viewport: zoomed.fourTimes, rules: layoutRules },
+  { name: 'at 200 % on a laptop', colorScheme: 'light', viewport: zoomedSizes.twice, rules: layoutRules },
+  { name: 'at 400 % on a laptop', colorScheme: 'light', viewport: zoomedSizes.fourTimes, rules: layoutRules },
+  { name: 'in forced colours', colorScheme: 'light', viewport: desktop, rules: colourRules },
 ] as const
 
 /**
@@ -75,23 +74,30 @@ export async function checkViews(
     await page.setViewportSize(desktop)
     await page.goto(`${core.url}/console/${path}`)
     await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
-    for (const { name, colorScheme, viewport, rules } of chosen) {
-      await page.emulateMedia({ colorScheme })
-      await page.setViewportSize(viewport)
-      const findings = await violationsIn(page, rules && [...rules])
-      found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
-      if (wide) found.push(`${path}, ${name}: scrolls sideways`)
-      const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
-      if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
-      for (const log of await page.locator('.log:visible').all()) {
-        const { height = 0 } = (await log.boundingBox()) ?? {}
-        if (height < 80) found.push(`${path}, ${name}: ${Math.round(height)} px for the messages`)
-      }
-      if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
-    }
+    found.push(...(await checkLooks(page, path, chosen)))
   }
   await page.context().close()
+  return found
+}
+
+/** Returns the violations of the page that is open, in each of the given looks. */
+export async function checkLooks(page: Page, path: string, chosen: readonly (typeof looks)[number][]) {
+  const found: string[] = []
+  for (const { name, colorScheme, viewport, rules } of chosen) {
+    await page.emulateMedia({ colorScheme, forcedColors: name === 'in forced colours' ? 'active' : 'none' })
+    await page.setViewportSize(viewport)
+    const findings = await violationsIn(page, rules && [...rules])
+    found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+    if (wide) found.push(`${path}, ${name}: scrolls sideways`)
+    const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
+    if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
+    for (const log of await page.locator('.log:visible').all()) {
+      const { height = 0 } = (await log.boundingBox()) ?? {}
+      if (height < 80) found.push(`${path}, ${name}: ${Math.round(height)} px for the messages`)
+    }
+    if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
+  }
   return found
 }
 

@@ -30,8 +30,8 @@ export function useLiveTeam() {
     visitorSays: async (body: string) => (await stack.newVisitor()).send(body),
 
     /** Opens a page with an authenticator of its own, which answers without a person. */
-    async newPerson(size = pageSizes.desktop, colorScheme: 'light' | 'dark' = 'light') {
-      const context = await browser.newContext({ reducedMotion: 'reduce', viewport: size, colorScheme })
+    async newPerson() {
+      const context = await browser.newContext({ reducedMotion: 'reduce', viewport: pageSizes.desktop })
       contexts.push(context)
       const page = await context.newPage()
       page.setDefaultTimeout(20_000)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
-import { accessibilityTags, pageSizes } from './page-checks.ts'
+import { accessibilityTags, pageSizes, zoomedSizes } from './page-checks.ts'
 import { until } from './until.ts'
 
 /** A browser other than Chromium, with one page. */
@@ -37,7 +37,7 @@ const axe = () => readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 export async function faultsOfPage(browser: OtherBrowser): Promise<string[]> {
   await browser.evaluate(`(() => { ${await axe()} })()`)
   const found: string[] = []
-  for (const [size, viewport] of Object.entries(pageSizes)) {
+  for (const [size, viewport] of Object.entries({ ...pageSizes, ...zoomedSizes })) {
     await browser.resize(viewport)
     const faults = await browser.evaluate<string[]>(`axe
       .run({ runOnly: ${JSON.stringify(accessibilityTags)}, resultTypes: ['violations'] })

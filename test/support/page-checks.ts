@@ -10,6 +10,9 @@ export const pageSizes = {
   phone: { width: 390, height: 844 },
 }
 
+/** The pages that a laptop shows at 200 % and 400 % zoom. */
+export const zoomedSizes = { twice: { width: 640, height: 400 }, fourTimes: { width: 320, height: 256 } }
+
 /**
  * Copies all of an element with Ctrl+C and returns the clipboard. Each text that nobody sees is replaced by
  * “HIDDEN” before.
