@@ -88,9 +88,9 @@ export async function checkLooks(page: Page, path: string, chosen: readonly (typ
     await page.setViewportSize(viewport)
     const findings = await violationsIn(page, rules && [...rules])
     found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+    const wide = await page.evaluate('document.documentElement.scrollWidth > innerWidth')
     if (wide) found.push(`${path}, ${name}: scrolls sideways`)
-    const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
+    const beyond = await page.evaluate<number>('document.documentElement.scrollHeight - innerHeight')
     if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
     for (const log of await page.locator('.log:visible').all()) {
       const { height = 0 } = (await log.boundingBox()) ?? {}
@@ -106,18 +106,18 @@ export async function checkLooks(page: Page, path: string, chosen: readonly (typ
  * within a text are exempt.
  */
 function smallTargets(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    const controls = document.querySelectorAll<HTMLElement>('button, select, textarea, input, summary, a[href]')
+  return page.evaluate(`(() => {
+    const controls = document.querySelectorAll('button, select, textarea, input, summary, a[href]')
     return [...controls].flatMap((control) => {
-      const labels = 'labels' in control ? [...(control.labels as NodeListOf<HTMLElement>)] : []
+      const labels = 'labels' in control ? [...control.labels] : []
       const boxes = [control, ...labels].map((each) => each.getBoundingClientRect())
       const width = Math.round(Math.max(...boxes.map((box) => box.width)))
       const height = Math.round(Math.max(...boxes.map((box) => box.height)))
       const isInText = control.matches('a') && getComputedStyle(control).display === 'inline'
-      const isHidden = !control.checkVisibility({ visibilityProperty: true }) || boxes[0]!.width < 2
+      const isHidden = !control.checkVisibility({ visibilityProperty: true }) || boxes[0].width < 2
       if (isInText || isHidden || (width >= 44 && height >= 44)) return []
       const name = control.getAttribute('aria-label') ?? control.textContent?.trim().slice(0, 30)
-      return [`${control.tagName} ${control.className} ${control.getAttribute('type')} "${name}" ${width}×${height}`]
+      return [[control.tagName, control.className, control.getAttribute('type'), '"' + name + '"', width + '×' + height].join(' ')]
     })
-  })
+  })()`)
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { createClient } from '@connectrpc/connect'
+import { ConnectError, createClient } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { describe, expect, it } from 'vitest'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { describeFailure } from '../../console/src/failures.ts'
+import { errorInfoOf } from '../../core-client/error-info.ts'
 import { dataFolderSecrets } from '../../serve/data-folder.ts'
 import { imageOf, jpegOf, pngOf, pngText, webpOf } from '../support/images.ts'
 import { useLocalStack } from '../support/local-stack.ts'
@@ -50,7 +50,7 @@ async function upload({ messaging }: Operator, image: Uint8Array, origin = gatew
   try {
     return (await messaging.setAgentPicture({ image, gatewayOrigin: origin })).avatarUrl ?? 'removed'
   } catch (error) {
-    const { code, issues } = describeFailure(error)
+    const { code, issues } = errorInfoOf(ConnectError.from(error))!
     return [code, ...issues.map(({ path, rule }) => `${path} ${rule}`)].join(' ')
   }
 }
