@@ -83,7 +83,7 @@ function NameCard(part: InstallationPart) {
 
 /** Returns the card of the forms' switches, or that of all others. */
 function capabilitiesCard(title: string, isOfForms: boolean) {
-  const names = capabilityNames.filter((name) => name.endsWith('Form') === isOfForms)
+  const names = capabilityNames.filter((name) => /Form$/.test(name) === isOfForms)
   return (part: InstallationPart) => <CapabilitiesCard title={title} names={names} {...part} />
 }
 
