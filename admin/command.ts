@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import help from './help.json' with { type: 'json' }
 import { columns } from './output.ts'
 import type { Services } from './services.ts'
 
@@ -81,7 +82,6 @@ export interface Host {
 }
 
 export interface Command<F extends Flags = Flags> {
-  summary: string
   flags: F
   /** False for a command that needs neither a core nor a token. Its `services` cannot be called. */
   callsCore?: false
@@ -97,7 +97,11 @@ export interface Command<F extends Flags = Flags> {
 export type Group = Record<string, Command>
 
 /** Defines a command. Infers the types of the values that `run` gets. */
-export const command = <const F extends Flags>(definition: Command<F>) => definition as unknown as Command
+export const command = <const F extends Flags>(
+  flags: F,
+  run: Command<F>['run'],
+  more: Omit<Command<F>, 'flags' | 'run'> = {},
+) => ({ flags, run, ...more }) as unknown as Command
 
 export interface Call {
   command: Command
@@ -160,6 +164,8 @@ export function flagAt(path: string, flags: Flags): string | undefined {
   })
 }
 
+const summaryOf = (group: string, name: string) => (help as Record<string, Record<string, string>>)[group]![name]!
+
 const jsonFlag = ['--json', 'print the answer as JSON']
 const keyFlag = ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once']
 
@@ -172,11 +178,11 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
     ])
     const all = [...flags, ...(command.printsText ? [] : [jsonFlag]), keyFlag]
     const words = `${groupName} ${commandName}`.trim()
-    return `${command.summary}.\n\n  npm run admin -- ${words} [flags]\n\n${columns(all)}`
+    return `${summaryOf(groupName, commandName)}.\n\n  npm run admin -- ${words} [flags]\n\n${columns(all)}`
   }
   const shown = groups[groupName] ? { [groupName]: groups[groupName] } : groups
   const commands = Object.entries(shown).flatMap(([group, members]) =>
-    Object.entries(members).map(([name, { summary }]) => [`${group} ${name}`.trim(), summary]),
+    Object.keys(members).map((name) => [`${group} ${name}`.trim(), summaryOf(group, name)]),
   )
   return `Administers the service: npm run admin -- <command> [flags]
 

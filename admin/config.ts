@@ -3,17 +3,19 @@ import { coreTlsSettings } from '../core-client/core-settings.ts'
 import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { defineSettings, filledText, SettingError, text } from '../platform/settings/settings.ts'
 import type { DemoValues } from './command.ts'
+import texts from './settings.json' with { type: 'json' }
 
 /** Settings are environment variables, because other users of the machine can read the arguments of a process. */
-export const adminSettings = defineSettings({
-  CORE_URL: text('URL of the core; default: from DATA_DIR/admin.json or demo.json.'),
-  SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/admin.json or demo.json.'),
-  WEBHOOK_SECRET: text(
-    'Secret, `whsec_…`, that signs the webhooks of `events listen`; default: derived from the token.',
-  ),
-  ...coreTlsSettings,
-  DATA_DIR: filledText('.data', 'Data folder of a service on this machine.'),
-})
+export const adminSettings = defineSettings(
+  {
+    CORE_URL: text(),
+    SERVICE_TOKEN: text(),
+    WEBHOOK_SECRET: text(),
+    ...coreTlsSettings,
+    DATA_DIR: filledText('.data'),
+  },
+  texts,
+)
 
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
   const config = adminSettings.read(env)

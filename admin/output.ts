@@ -31,6 +31,5 @@ export function columns(rows: string[][]): string {
     .join('\n')
 }
 
-/** Returns a time of an answer for people. */
 export const timeText = (time: Timestamp | undefined): string =>
   time === undefined ? 'an unknown time' : timestampDate(time).toISOString()

@@ -97,7 +97,6 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
   return { services, values: resolved, demo: config.demo, webhookSecret }
 }
 
-/** Returns the message for the user and the exit status. */
 function describeError(error: unknown, call: Call | undefined) {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   return { text: error instanceof UnknownOutcomeError ? error.message : answerOf(error, call), status: 1 }

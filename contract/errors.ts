@@ -12,6 +12,9 @@ export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPEC
 /** A violated rule of a field: its JSON pointer and the name of the rule, never the value. */
 export type FieldIssue = Pick<ErrorInfo['issues'][number], 'path' | 'rule'>
 
+/** Escapes a name for a JSON pointer. */
+export const pointerToken = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
 export interface PublicError extends Omit<ErrorRule, '$typeName' | '$unknown'> {
   code: PublicErrorCode
 }

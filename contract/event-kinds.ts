@@ -1,4 +1,5 @@
-import { type Static, type TObject, type TSchema, Type } from 'typebox'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import texts from './event-kinds.json' with { type: 'json' }
 
 const Text = Type.String()
 const Id = (description: string) => Type.String({ description })
@@ -13,7 +14,6 @@ export interface EventKind<Shape extends Data = Data> {
   version: string
   category: 'lead' | 'conversation' | 'visitor' | 'operational'
   scope: string
-  when: string
   /** Whether `data` also has the mapped fields of the lead. */
   hasLeadFields?: true
   data: Shape
@@ -23,13 +23,13 @@ export interface EventKind<Shape extends Data = Data> {
 
 const kindOf =
   (category: EventKind['category'], scope: string) =>
-  <Shape extends Data>(definition: Pick<EventKind<Shape>, 'when' | 'hasLeadFields' | 'data'>): EventKind<Shape> => ({
-    version: '1.0',
-    category,
-    scope,
-    ...definition,
-    example: exampleOf(definition.data) as Static<Shape>,
-  })
+  <Shape extends TProperties & { reference: TSchema }>(
+    properties: Shape,
+    more: Pick<EventKind, 'hasLeadFields'> = {},
+  ): EventKind<TObject<Shape>> => {
+    const data = Type.Object(properties)
+    return { version: '1.0', category, scope, data, ...more, example: exampleOf(data) as Static<TObject<Shape>> }
+  }
 
 /** Values of examples by the names of the fields. The example of an enum is its first value. */
 const samples: Record<string, unknown> = {
@@ -68,135 +68,92 @@ const conversationKind = kindOf('conversation', 'messages:read')
 const visitorKind = kindOf('visitor', 'sessions:read')
 const operationalKind = kindOf('operational', 'subscriptions:read')
 
-const Conversation = Type.Object({ reference: Id('the conversation'), conversationId: Text })
-const conversation = (when: string) => conversationKind({ when, data: Conversation })
-
-const tag = (when: string) =>
-  conversationKind({
-    when,
-    data: Type.Object({ ...Conversation.properties, tag: Text }),
-  })
-
-const message = (when: string) =>
-  conversationKind({
-    when,
-    data: Type.Object({
-      reference: Id('the message'),
-      messageId: Text,
-      conversationId: Text,
-      sequence: Type.Integer(),
-      body: Text,
-      displayName: Type.Optional(Type.String({ description: 'of the author' })),
-      redactedAt: Type.Optional(Type.String({ description: 'set if the message was withdrawn; `body` is then empty' })),
-    }),
-  })
-
-const delivery = (when: string) =>
-  leadKind({
-    when,
-    data: Type.Object({
-      reference: Id('the delivery'),
-      subscriptionId: Text,
-      deliveryId: Text,
-      leadId: Type.Optional(Text),
-    }),
-  })
+const ofConversation = { reference: Id('the conversation'), conversationId: Text }
+const conversation = conversationKind(ofConversation)
+const tag = conversationKind({ ...ofConversation, tag: Text })
+const message = conversationKind({
+  reference: Id('the message'),
+  messageId: Text,
+  conversationId: Text,
+  sequence: Type.Integer(),
+  body: Text,
+  displayName: Type.Optional(Type.String({ description: 'of the author' })),
+  redactedAt: Type.Optional(Type.String({ description: 'set if the message was withdrawn; `body` is then empty' })),
+})
+const delivery = leadKind({
+  reference: Id('the delivery'),
+  subscriptionId: Text,
+  deliveryId: Text,
+  leadId: Type.Optional(Text),
+})
 
 /** Every kind of event. Destinations receive all of them; the event feed has all but the first. */
 export const deliveryEvents = {
-  'lead.ready-for-delivery': leadKind({
-    when: 'a lead is delivered',
-    hasLeadFields: true,
-    data: Type.Object({ reference: Id('the lead') }),
-  }),
-  'lead.captured': leadKind({
-    when: 'a lead was stored',
-    hasLeadFields: true,
-    data: Type.Object({ reference: Id('the lead') }),
-  }),
-  'lead.delivered': delivery('a destination accepted a delivery of the lead'),
-  'lead.delivery-failed': delivery('a delivery of the lead ended without acceptance'),
+  'lead.ready-for-delivery': leadKind({ reference: Id('the lead') }, { hasLeadFields: true }),
+  'lead.captured': leadKind({ reference: Id('the lead') }, { hasLeadFields: true }),
+  'lead.delivered': delivery,
+  'lead.delivery-failed': delivery,
   'workflow.handoff': leadKind({
-    when: 'a delivery ended as the hand-off of its subscription says',
-    data: Type.Object({
-      reference: Id('the delivery'),
-      workflowId: Text,
-      subscriptionId: Text,
-      deliveryId: Text,
-      leadId: Text,
-      outcome: OneOf('accepted', 'failed'),
-    }),
+    reference: Id('the delivery'),
+    workflowId: Text,
+    subscriptionId: Text,
+    deliveryId: Text,
+    leadId: Text,
+    outcome: OneOf('accepted', 'failed'),
   }),
-  'conversation.created': conversation('before the first event of a conversation'),
+  'conversation.created': conversation,
   'conversation.assigned': conversationKind({
-    when: 'an agent was assigned, also in place of another',
-    data: Type.Object({ ...Conversation.properties, displayName: Type.String({ description: 'of the agent' }) }),
+    ...ofConversation,
+    displayName: Type.String({ description: 'of the agent' }),
   }),
-  'conversation.unassigned': conversation('the assigned agent was removed'),
-  'conversation.closed': conversation('an operator closed the conversation'),
-  'conversation.reopened': conversation('an operator or a new message reopened it'),
+  'conversation.unassigned': conversation,
+  'conversation.closed': conversation,
+  'conversation.reopened': conversation,
   'rating.given': conversationKind({
-    when: 'the visitor rated the closed conversation',
-    data: Type.Object({
-      ...Conversation.properties,
-      score: Type.Integer({ description: '1 to 5; 5 is the best' }),
-      comment: Type.Optional(Text),
-    }),
+    ...ofConversation,
+    score: Type.Integer({ description: '1 to 5; 5 is the best' }),
+    comment: Type.Optional(Text),
   }),
-  'conversation.tagged': tag('an operator added a tag'),
-  'conversation.untagged': tag('an operator removed a tag'),
-  'message.visitor': message('a message of the visitor was accepted'),
-  'message.agent': message('a message of an agent was accepted'),
-  'message.bot': message('a message of a bot was accepted'),
-  'message.redacted': conversationKind({
-    when: 'an operator withdrew a message',
-    data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Text }),
-  }),
-  'message.unseen': conversationKind({
-    when: 'no device of the visitor has shown an answer for the time that the website sets',
-    hasLeadFields: true,
-    data: Type.Object({
-      ...Conversation.properties,
+  'conversation.tagged': tag,
+  'conversation.untagged': tag,
+  'message.visitor': message,
+  'message.agent': message,
+  'message.bot': message,
+  'message.redacted': conversationKind({ ...ofConversation, reference: Id('the message'), messageId: Text }),
+  'message.unseen': conversationKind(
+    {
+      ...ofConversation,
       reference: Id('the message'),
       messageId: Text,
       sentAt: Text,
-    }),
-  }),
-  'human.requested': conversation('a bot or the visitor asked for a person, and bots are stopped'),
-  'bot.stopped': conversation('an operator stopped the bots of the conversation'),
-  'bot.resumed': conversation('an operator gave the conversation back to its bot'),
-  'visitor.identified': visitorKind({
-    when: 'the visitor became a verified visitor',
-    data: Type.Object({ reference: Id('the session'), sessionId: Text, conversationId: Text }),
-  }),
+    },
+    { hasLeadFields: true },
+  ),
+  'human.requested': conversation,
+  'bot.stopped': conversation,
+  'bot.resumed': conversation,
+  'visitor.identified': visitorKind({ reference: Id('the session'), sessionId: Text, conversationId: Text }),
   'visitor.left': visitorKind({
-    when: 'a session with an open stream ended, and no other session continues it',
-    data: Type.Object({
-      reference: Id('the session'),
-      sessionId: Text,
-      conversationId: Text,
-      reason: OneOf('closed', 'expired', 'revoked', 'banned', 'connection_disabled'),
-    }),
+    reference: Id('the session'),
+    sessionId: Text,
+    conversationId: Text,
+    reason: OneOf('closed', 'expired', 'revoked', 'banned', 'connection_disabled'),
   }),
   'subscription.disabled': operationalKind({
-    when: 'a subscription was disabled',
-    data: Type.Object({
-      reference: Id('the subscription'),
-      subscriptionId: Text,
-      reason: OneOf('operator', 'rejected_auth', 'gone', 'failing'),
-    }),
+    reference: Id('the subscription'),
+    subscriptionId: Text,
+    reason: OneOf('operator', 'rejected_auth', 'gone', 'failing'),
   }),
   'subscription.failing': operationalKind({
-    when: 'the first dead letter of a subscription since its last success',
-    data: Type.Object({
-      reference: Id('the subscription'),
-      subscriptionId: Text,
-      deliveryId: Text,
-    }),
+    reference: Id('the subscription'),
+    subscriptionId: Text,
+    deliveryId: Text,
   }),
 }
 
 export type DeliveryEventType = keyof typeof deliveryEvents
+
+export const eventOccasions: Record<DeliveryEventType, string> = texts
 
 export type EventData<Type extends DeliveryEventType> = Static<(typeof deliveryEvents)[Type]['data']>
 

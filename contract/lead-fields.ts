@@ -1,4 +1,3 @@
-/** A valid name of a field of a form or lead. */
 export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/
 
 /** The fields of leads that a subscription sends, and under which names. */

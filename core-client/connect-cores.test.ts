@@ -7,8 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../test/support/is-long.ts'
 import { until } from '../test/support/until.ts'
-import { connectCores } from './connect-cores.ts'
-import { followCoreUrls } from './core-directory.ts'
+import { connectCores, followCoreUrls } from './connect-cores.ts'
 import type { CoreNode, CorePool } from './core-pool.ts'
 import { parseCoreUrls } from './core-settings.ts'
 
@@ -97,7 +96,7 @@ describe('a core pool with a dns entry', () => {
         if (answer === undefined) throw new Error('SERVFAIL')
         return answer
       },
-      everyMs: 1,
+      lookUpEveryMs: 1,
       onUrls(urls) {
         seen.push(urls)
         if (seen.length === answers.length) stop.abort()

@@ -1,19 +1,16 @@
-import { filledText, integer, SettingError, splitList, text } from '../platform/settings/settings.ts'
+import { described, filledText, integer, SettingError, splitList, text } from '../platform/settings/settings.ts'
+import texts from './settings.json' with { type: 'json' }
 
-export const coreTlsSettings = {
-  CORE_CA: text('File with the authorities (PEM) of the cores’ certificates; default: those of Node.'),
-  CLIENT_CERT: text('File with the client certificate (PEM) for cores that require one. Reloaded when it changes.'),
-  CLIENT_KEY: text('File with the key of the client certificate (PEM).'),
-}
+export const coreTlsSettings = { CORE_CA: text(), CLIENT_CERT: text(), CLIENT_KEY: text() }
 
-export const corePoolSettings = {
-  CORE_URLS: filledText(
-    'http://localhost:8090',
-    'Cores, separated by commas. `dns://core:8090` stands for every address of the name, looked up regularly.',
-  ),
-  ...coreTlsSettings,
-  CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Time limit for one call to a core.'),
-}
+export const corePoolSettings = described(
+  {
+    CORE_URLS: filledText('http://localhost:8090'),
+    ...coreTlsSettings,
+    CORE_DEADLINE_MS: integer(10_000, 100, 120_000),
+  },
+  texts,
+)
 
 /** Throws `SettingError` if an entry of `CORE_URLS` is invalid. */
 export function parseCoreUrls(list: string): string[] {

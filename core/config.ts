@@ -1,5 +1,5 @@
 import { contractLimits } from '../contract/limits.ts'
-import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
+import { parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
 import { processSettings } from '../platform/settings/process-settings.ts'
 import {
   defineSettings,
@@ -19,27 +19,27 @@ export const coreSettings = defineSettings(
     CORE_HOST: text(),
     CORE_PORT: integer(8090, 1, 65_535),
     CALLS_MAX: integer(5_000, 10, 1_000_000),
-    PUBLIC_URL: text('', {
+    PUBLIC_URL: text({
       pattern: '^$|^https://[^/?#@\\s]+$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?$',
     }),
     CORE_TLS_CERT: text(),
     CORE_TLS_KEY: text(),
     CORE_TLS_CA: text(),
     MONGODB_URI: text(),
-    MONGODB_DATABASE: filledText('service', '', '^[A-Za-z0-9_-]{1,63}$'),
+    MONGODB_DATABASE: filledText('service', '^[A-Za-z0-9_-]{1,63}$'),
     MONGODB_TIMEOUT_MS: integer(5_000, 100, 600_000),
     MONGODB_START_TIMEOUT_MS: integer(60_000, 0, 3_600_000),
     MIGRATE_AT_START: onOff(),
-    SECRET_KEYS: text('', {
+    SECRET_KEYS: text({
       pattern: '^$|^[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,}(,[A-Za-z0-9_-]{1,32}:[A-Za-z0-9+/_=-]{43,})*$',
     }),
     WORKSPACE_SESSION_SECRET: text(),
-    WORKSPACE_SESSION_JWKS_URL: text('', {
+    WORKSPACE_SESSION_JWKS_URL: text({
       pattern:
         '^$|^https://[^/?#@\\s]+([/?#]\\S*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?([/?#]\\S*)?$',
     }),
-    WORKSPACE_SESSION_ISSUER: text('', { maxLength: 512 }),
-    OIDC_ISSUER: text('', {
+    WORKSPACE_SESSION_ISSUER: text({ maxLength: 512 }),
+    OIDC_ISSUER: text({
       pattern:
         '^$|^https://[^/?#@\\s]+(/[^?#\\s]*)?$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?(/[^?#\\s]*)?$',
     }),
@@ -50,8 +50,8 @@ export const coreSettings = defineSettings(
     OIDC_WORKSPACE_CLAIM: filledText('workspace_id'),
     OIDC_ROLES_CLAIM: filledText('groups'),
     OIDC_ROLES: text(),
-    SMTP_URL: text('', { pattern: '^$|^smtps?://\\S+$' }),
-    SMTP_FROM: text('', { maxLength: 320 }),
+    SMTP_URL: text({ pattern: '^$|^smtps?://\\S+$' }),
+    SMTP_FROM: text({ maxLength: 320 }),
     ...processSettings,
     GRANT_LIFETIME_SECONDS: integer(900, 2, 86_400),
     SESSION_LIFETIME_SECONDS: integer(86_400, 2, 10 * yearSeconds),
@@ -74,7 +74,7 @@ export const coreSettings = defineSettings(
     DELIVERY_RETENTION_DAYS: integer(90, 1, 3_650),
     EVENT_HOOKS_MAX: integer(100, 1, 1_000),
     LEAD_SUBSCRIPTIONS_MAX: integer(100, 1, 1_000),
-    DELIVERY_ALLOWED_CIDRS: allowedCidrsSetting,
+    DELIVERY_ALLOWED_CIDRS: text(),
     RETENTION_CONVERSATION_DAYS: integer(0, 0, 3_650),
     RETENTION_LEAD_DAYS: integer(0, 0, 3_650),
     RETENTION_EMPTY_SESSION_DAYS: integer(1, 0, 3_650),

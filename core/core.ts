@@ -41,5 +41,8 @@ export class Core extends ProcessParts {
   }
 }
 
+/** Returns the present time of a core, or the time after some milliseconds. */
+export const dateOf = ({ now }: Core, afterMs = 0) => new Date(now() + afterMs)
+
 /** Returns a function that returns a part of a core: see `perProcess`. */
 export const perCore = <T>(make: (core: Core) => T) => perProcess(make)

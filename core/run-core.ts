@@ -28,9 +28,7 @@ async function run(startCore: StartCore) {
   const tls = tlsOf(config, logger)
   // Listens before the start, so that probes get an answer while the core waits for the database.
   const { CORE_HOST, CORE_PORT: port } = config
-  const server = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', port] }, (host) =>
-    listenForCore({ host, port, tls }),
-  )
+  const server = await listenOn('CORE', CORE_HOST, port, (host) => listenForCore({ host, port, tls }))
   const stopping = new AbortController()
   const starting = start(startCore, config, { logger, signal: stopping.signal }, tls)
   starting.then(

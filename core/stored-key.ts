@@ -1,4 +1,4 @@
-import { type Core, perCore } from './core.ts'
+import { type Core, dateOf, perCore } from './core.ts'
 import { insertOnce } from './mongodb/insert-each.ts'
 
 /** A permanent key, sealed with a secret key of the settings. */
@@ -18,7 +18,7 @@ export function storedKey(name: string, make: () => string | Promise<string>): (
     const known = (await keys.findOne({ _id: name }))?.sealed
     if (known !== undefined) return known
     const sealed = core.secretBox.seal(await make())
-    const isFirst = await insertOnce(keys, { _id: name, sealed, createdAt: new Date(core.now()) })
+    const isFirst = await insertOnce(keys, { _id: name, sealed, createdAt: dateOf(core) })
     return isFirst ? sealed : readSealed(core)
   }
 

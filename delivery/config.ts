@@ -1,28 +1,27 @@
 import { join } from 'node:path'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
-import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
+import { parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
 import { readTokenFile } from '../platform/settings/data-file.ts'
 import { missingToken, processSettings } from '../platform/settings/process-settings.ts'
-import { defineSettings, filledText, integer, port, token } from '../platform/settings/settings.ts'
+import { defineSettings, filledText, integer, port, text, token } from '../platform/settings/settings.ts'
+import texts from './settings.json' with { type: 'json' }
 
 /** Every setting of the delivery worker, with name, bounds and default. */
-export const deliverySettings = defineSettings({
-  ...corePoolSettings,
-  DELIVERY_TOKEN: token('Service token for the cores; default: from DATA_DIR/delivery.token.'),
-  DATA_DIR: filledText('.data', 'Folder that the parts on one machine share.'),
-  DELIVERY_ALLOWED_CIDRS: allowedCidrsSetting,
-  DELIVERY_CONCURRENCY: integer(500, 1, 10_000, 'Concurrent attempts of a worker.'),
-  DELIVERY_PER_DESTINATION: integer(10, 1, 1_000, 'Concurrent attempts of a worker per destination.'),
-  DELIVERY_GRACE_MS: integer(
-    11_000,
-    0,
-    310_000,
-    'Time for running attempts when the worker stops. Set it above `DELIVERY_ATTEMPT_DEADLINE_MS` of the cores, and the stop timeout of the process manager 5 s above it.',
-  ),
-  DELIVERY_HOST: filledText('::', 'Address of the health port; all by default.'),
-  DELIVERY_PORT: port(0, 'Port of `/livez` and `/readyz`; 0 for none.'),
-  ...processSettings,
-})
+export const deliverySettings = defineSettings(
+  {
+    ...corePoolSettings,
+    DELIVERY_TOKEN: token(),
+    DATA_DIR: filledText('.data'),
+    DELIVERY_ALLOWED_CIDRS: text(),
+    DELIVERY_CONCURRENCY: integer(500, 1, 10_000),
+    DELIVERY_PER_DESTINATION: integer(10, 1, 1_000),
+    DELIVERY_GRACE_MS: integer(11_000, 0, 310_000),
+    DELIVERY_HOST: filledText('::'),
+    DELIVERY_PORT: port(0),
+    ...processSettings,
+  },
+  texts,
+)
 
 export type DeliveryConfig = Readonly<ReturnType<typeof readDeliveryConfig>>
 

@@ -50,7 +50,7 @@ async function main() {
 
   const { DELIVERY_HOST, DELIVERY_PORT: port } = config
   if (port > 0) {
-    health = await listenOn({ host: ['DELIVERY_HOST', DELIVERY_HOST], port: ['DELIVERY_PORT', port] }, (host) =>
+    health = await listenOn('DELIVERY', DELIVERY_HOST, port, (host) =>
       serveHealth({ host, port, isReady: worker.isReady }),
     )
   }

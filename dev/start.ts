@@ -67,7 +67,7 @@ async function startAll() {
   boundServer(demo)
   closers.push(() => closeServer(demo))
   const listening = () => once(demo.listen(DEMO_PORT), 'listening')
-  await listenOn({ host: ['DEMO_PORT', ''], port: ['DEMO_PORT', DEMO_PORT] }, listening)
+  await listenOn('DEMO', '', DEMO_PORT, listening)
   printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInLink: await newSignInLink(core, gatewayUrl) })
 }
 

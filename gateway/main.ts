@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import { connectCores } from '../core-client/connect-cores.ts'
 import { coreTlsFiles } from '../core-client/core-tls.ts'
@@ -13,6 +12,7 @@ import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { createGateway } from './app.ts'
 import { loadConfig } from './config.ts'
 import { createGatewayMetrics } from './metrics.ts'
+import { builtFolders } from './routes/static-files.ts'
 
 const GRACE_MS = 10_000
 
@@ -31,11 +31,7 @@ async function main() {
   const stopTracing = await startTracing('service-gateway')
   const tls = coreTlsFiles(config, logger)
   const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls, logger })
-  const staticFolders = {
-    console: join(import.meta.dirname, '../console/dist'),
-    widget: join(import.meta.dirname, '../widget/dist'),
-  }
-  const gateway = createGateway({ config, cores, logger, staticFolders, metrics })
+  const gateway = createGateway({ config, cores, logger, staticFolders: builtFolders, metrics })
   const tokenExpiresAt = readServiceToken(config.CORE_TOKEN)?.expiresAt
   const ofProcess = createProcessMetrics([{ part: 'gateway', tokenExpiresAt, tls }], logger)
   const metricsServer = await serveMetrics(config, [ofProcess.registry, metrics.registry])
@@ -49,9 +45,7 @@ async function main() {
   })
 
   const { GATEWAY_HOST, GATEWAY_PORT: port } = config
-  await listenOn({ host: ['GATEWAY_HOST', GATEWAY_HOST], port: ['GATEWAY_PORT', port] }, (host) =>
-    gateway.listen({ port, host, backlog: BACKLOG }),
-  )
+  await listenOn('GATEWAY', GATEWAY_HOST, port, (host) => gateway.listen({ port, host, backlog: BACKLOG }))
   logger.info({ version: serviceVersion() }, 'gateway started')
 }
 

@@ -1,17 +1,16 @@
 import { defineSettings, filledText, integer, text } from '../platform/settings/settings.ts'
+import texts from './settings.json' with { type: 'json' }
 
-export const serveSettings = defineSettings({
-  DATA_DIR: filledText('.data', 'Folder of the generated secrets and of the backups.'),
-  BACKUP_DIR: text('Folder of the backups; default: `backups` in DATA_DIR.'),
-  BACKUP_KEEP: integer(7, 1, 1_000, 'How many backups in that folder are kept.'),
-  BACKUP_PASSPHRASE: text('Encrypts the backups; empty for none. A restore needs it too.', { pattern: '^$|^.{12,}$' }),
-  DOMAIN: text(
-    'Name at which visitors and operators reach the service, such as `chat.example.com`. A proxy serves it over https.',
-    {
-      pattern: '^$|^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$',
-    },
-  ),
-})
+export const serveSettings = defineSettings(
+  {
+    DATA_DIR: filledText('.data'),
+    BACKUP_DIR: text(),
+    BACKUP_KEEP: integer(7, 1, 1_000),
+    BACKUP_PASSPHRASE: text({ pattern: '^$|^.{12,}$' }),
+    DOMAIN: text({ pattern: '^$|^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$' }),
+  },
+  texts,
+)
 
 /** Completes the environment. Without settings of hosts, only a proxy on this machine reaches the parts. */
 function environmentOfParts(given: NodeJS.ProcessEnv) {

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { CoreConfig } from '../core/config.ts'
 import type { RunningCore } from '../core/context.ts'
@@ -11,6 +10,7 @@ import { createDelivery } from '../delivery/worker.ts'
 import { createGateway } from '../gateway/app.ts'
 import type { Config } from '../gateway/config.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
+import { builtFolders } from '../gateway/routes/static-files.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { serveMetrics } from '../platform/observability/metrics-server.ts'
 import { createProcessMetrics } from '../platform/observability/process-metrics.ts'
@@ -42,9 +42,7 @@ export async function startParts(
   closers: Closers,
 ) {
   const { CORE_HOST, CORE_PORT, METRICS_HOST, METRICS_PORT } = configs.core
-  const coreServer = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', CORE_PORT] }, (host) =>
-    serveCore(core, { host, port: CORE_PORT }),
-  )
+  const coreServer = await listenOn('CORE', CORE_HOST, CORE_PORT, (host) => serveCore(core, { host, port: CORE_PORT }))
   closers.push(coreServer.close)
   // The gateway uses this port only for the console's calls. Other calls of gateway and worker are in memory.
   const coreUrl = coreAddress(CORE_HOST, coreServer.port)
@@ -65,16 +63,11 @@ export async function startParts(
     cores,
     logger: createLogger('gateway', configs.gateway.LOG_LEVEL),
     metrics: gatewayMetrics,
-    staticFolders: {
-      console: join(import.meta.dirname, '../console/dist'),
-      widget: join(import.meta.dirname, '../widget/dist'),
-    },
+    staticFolders: builtFolders,
   })
   closers.push(() => gateway.close())
   const { GATEWAY_PORT: port, GATEWAY_HOST } = configs.gateway
-  await listenOn({ host: ['GATEWAY_HOST', GATEWAY_HOST], port: ['GATEWAY_PORT', port] }, (host) =>
-    gateway.listen({ port, host }),
-  )
+  await listenOn('GATEWAY', GATEWAY_HOST, port, (host) => gateway.listen({ port, host }))
 
   const ofProcess = createProcessMetrics(
     ['gateway', 'core', 'delivery'].map((part) => ({ part })),

@@ -23,15 +23,14 @@ function conversationRows(answer: { conversations?: ListedConversation[]; nextPa
 }
 
 export const conversations: Group = {
-  list: command({
-    summary: 'List the conversations of a workspace; with `--unanswered`, those that wait for an answer',
-    flags: {
+  list: command(
+    {
       workspace,
       unanswered: whether('only open ones whose last message is the visitor’s, longest wait first'),
       limit: number('1 to 100; default 50'),
       page,
     },
-    rows: conversationRows,
-    run: ({ messaging }, given) => messaging.listConversations(given),
-  }),
+    ({ messaging }, given) => messaging.listConversations(given),
+    { rows: conversationRows },
+  ),
 }

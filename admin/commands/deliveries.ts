@@ -41,9 +41,8 @@ function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: str
 }
 
 export const deliveries: Group = {
-  list: command({
-    summary: 'List the deliveries of a workspace, newest first',
-    flags: {
+  list: command(
+    {
       workspace,
       subscription: text('only deliveries to this subscription: id or host', 'subscriptionId'),
       lead: text('only deliveries of this lead', 'leadId'),
@@ -58,8 +57,7 @@ export const deliveries: Group = {
       limit: number('1 to 100; default 50'),
       page,
     },
-    rows: deliveryRows,
-    run: async ({ leads }, given) => {
+    async ({ leads }, given) => {
       const { workspaceId } = given
       const answer = await leads.listDeliveries(given)
       const leadIds = [...new Set(answer.deliveries.map(({ leadId }) => leadId).filter(Boolean))]
@@ -78,10 +76,10 @@ export const deliveries: Group = {
         nextPageToken: answer.nextPageToken,
       }
     },
-  }),
-  recover: command({
-    summary: 'Schedule failed deliveries of a subscription again; without `--yes`, only count them',
-    flags: {
+    { rows: deliveryRows },
+  ),
+  recover: command(
+    {
       ...named,
       since: must(time('ISO time of the first delivery')),
       until: time('ISO time after the last delivery; default now'),
@@ -89,16 +87,12 @@ export const deliveries: Group = {
       event: many(text('only deliveries of these events; default all', 'eventTypes')),
       yes: whether('schedule them'),
     },
-    run: ({ leads }, { workspaceId: _, yes = false, ...given }) => leads.recoverDeliveries({ ...given, preview: !yes }),
-  }),
-  test: command({
-    summary: 'Send a sample to the destination of a subscription or hook',
-    flags: { ...named, event: text('the event, one of those that are sent', 'eventType') },
-    run: ({ leads }, given) => leads.sendTestDelivery(given),
-  }),
-  retry: command({
-    summary: 'Retry a delivery at once',
-    flags: { attempt: must(text('the id of its latest attempt', 'attemptId')) },
-    run: ({ leads }, given) => leads.retryDeliveryAttempt(given),
-  }),
+    ({ leads }, { workspaceId: _, yes = false, ...given }) => leads.recoverDeliveries({ ...given, preview: !yes }),
+  ),
+  test: command({ ...named, event: text('the event, one of those that are sent', 'eventType') }, ({ leads }, given) =>
+    leads.sendTestDelivery(given),
+  ),
+  retry: command({ attempt: must(text('the id of its latest attempt', 'attemptId')) }, ({ leads }, given) =>
+    leads.retryDeliveryAttempt(given),
+  ),
 }

@@ -53,9 +53,8 @@ const policy = {
 }
 
 export const subscriptions: Group = {
-  create: command({
-    summary: 'Create a subscription; its secret is shown only now',
-    flags: {
+  create: command(
+    {
       workspace,
       url: must(url),
       name,
@@ -65,22 +64,17 @@ export const subscriptions: Group = {
       ...policy,
       ...limits,
     },
-    run: ({ leads }, { mappedFields: fields = [], types, sources, installations, ...given }) =>
+    ({ leads }, { mappedFields: fields = [], types, sources, installations, ...given }) =>
       leads.createSubscription({
         ...given,
         mappedFields: fields.map(nameOf),
         sentNames: sentNamesOf(fields),
         policy: policyOf({ types, sources, installations }),
       }),
-  }),
-  list: command({
-    summary: 'List the subscriptions of a workspace, newest first',
-    flags: { workspace, ...pages },
-    run: ({ leads }, given) => leads.listSubscriptions(given),
-  }),
-  update: command({
-    summary: 'Change a subscription; given fields replace the present ones',
-    flags: {
+  ),
+  list: command({ workspace, ...pages }, ({ leads }, given) => leads.listSubscriptions(given)),
+  update: command(
+    {
       ...namedSubscription,
       url: {
         ...url,
@@ -94,7 +88,7 @@ export const subscriptions: Group = {
       status,
       ...changedLimits,
     },
-    run: ({ leads }, { workspaceId: _, mappedFields: fields, headers, types, sources, installations, ...given }) =>
+    ({ leads }, { workspaceId: _, mappedFields: fields, headers, types, sources, installations, ...given }) =>
       leads.updateSubscription({
         ...given,
         mappedFields: fields && { names: fields.map(nameOf) },
@@ -102,20 +96,12 @@ export const subscriptions: Group = {
         policy: policyOf({ types, sources, installations }),
         headers: changedHeaders(headers),
       }),
-  }),
-  delete: deletion('a subscription with its deliveries', namedSubscription, ({ leads }, { subscriptionId }) =>
-    leads.deleteSubscription({ subscriptionId }),
   ),
-  rotate: command({
-    summary: 'Create a new secret, shown only now; the old one signs until `activate` or the end of the overlap',
-    flags: { ...namedSubscription, overlap },
-    run: ({ leads }, given) => leads.rotateSubscriptionSecret(given),
-  }),
-  activate: command({
-    summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
-    flags: { ...namedSubscription, secret: secretOf('subscriptions') },
-    run: ({ leads }, given) => leads.activateSubscriptionSecret(given),
-  }),
+  delete: deletion(namedSubscription, ({ leads }, { subscriptionId }) => leads.deleteSubscription({ subscriptionId })),
+  rotate: command({ ...namedSubscription, overlap }, ({ leads }, given) => leads.rotateSubscriptionSecret(given)),
+  activate: command({ ...namedSubscription, secret: secretOf('subscriptions') }, ({ leads }, given) =>
+    leads.activateSubscriptionSecret(given),
+  ),
 }
 
 const nameOf = (field: string) => field.split('=')[0] ?? ''
@@ -131,19 +117,12 @@ const policyOf = (given: Partial<Record<'types' | 'sources' | 'installations', s
 const event = many(text(`an event to send; repeatable: ${feedEventTypes.join(', ')}`, 'eventTypes'))
 
 export const hooks: Group = {
-  create: command({
-    summary: 'Send events to a destination; the secret is shown only now',
-    flags: { workspace, url: must(url), name, event: must(event), header, ...limits },
-    run: ({ hooks }, given) => hooks.createHook(given),
-  }),
-  list: command({
-    summary: 'List the event hooks of a workspace, newest first',
-    flags: { workspace, ...pages },
-    run: ({ hooks }, given) => hooks.listHooks(given),
-  }),
-  update: command({
-    summary: 'Change a hook; given events and headers replace the present ones',
-    flags: {
+  create: command({ workspace, url: must(url), name, event: must(event), header, ...limits }, ({ hooks }, given) =>
+    hooks.createHook(given),
+  ),
+  list: command({ workspace, ...pages }, ({ hooks }, given) => hooks.listHooks(given)),
+  update: command(
+    {
       ...namedHook,
       url: { ...url, description: 'the destination; as for `subscriptions update`' },
       name: changedName,
@@ -152,18 +131,10 @@ export const hooks: Group = {
       status,
       ...changedLimits,
     },
-    run: ({ hooks }, { workspaceId: _, eventTypes: types, headers, ...given }) =>
+    ({ hooks }, { workspaceId: _, eventTypes: types, headers, ...given }) =>
       hooks.updateHook({ ...given, eventTypes: types && { types }, headers: changedHeaders(headers) }),
-  }),
-  delete: deletion('a hook with its deliveries', namedHook, ({ hooks }, { hookId }) => hooks.deleteHook({ hookId })),
-  rotate: command({
-    summary: 'Create a new secret, shown only now; as `subscriptions rotate`',
-    flags: { ...namedHook, overlap },
-    run: ({ hooks }, given) => hooks.rotateHookSecret(given),
-  }),
-  activate: command({
-    summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
-    flags: { ...namedHook, secret: secretOf('hooks') },
-    run: ({ hooks }, given) => hooks.activateHookSecret(given),
-  }),
+  ),
+  delete: deletion(namedHook, ({ hooks }, { hookId }) => hooks.deleteHook({ hookId })),
+  rotate: command({ ...namedHook, overlap }, ({ hooks }, given) => hooks.rotateHookSecret(given)),
+  activate: command({ ...namedHook, secret: secretOf('hooks') }, ({ hooks }, given) => hooks.activateHookSecret(given)),
 }

@@ -1,24 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group, many, must, text, UsageError, url } from '../command.ts'
-import { followFeed } from '../listen/follow-feed.ts'
-import { followSubscription } from '../listen/follow-subscription.ts'
 import { createForwarder } from '../listen/forwarder.ts'
+import { followFeed, followSubscription } from '../listen/local-events.ts'
 
 const pause = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal }).catch(() => {})
 
 export const events: Group = {
-  listen: command({
-    summary: 'Send the events of a workspace, or of a subscription, to an address on this machine until Ctrl-C',
-    flags: {
+  listen: command(
+    {
       'forward-to': must(url('http://localhost:9000/')('the address, such as http://localhost:9000/')),
       workspace: text('the workspace’s id or name; default: that of the demo', 'workspaceId'),
       type: many(text(`only events of this type; repeatable; default: all of ${feedEventTypes.join(', ')}`, 'types')),
       subscription: text('only the lead deliveries of this subscription: id or host', 'subscriptionId'),
       replay: text('begin at this cursor, as `events listen` prints it, or at this ISO time; default: now', 'cursor'),
     },
-    printsText: true,
-    async run(services, { forwardTo: url, subscriptionId, types = [], cursor: replay, ...given }, demo, host) {
+    async (services, { forwardTo: url, subscriptionId, types = [], cursor: replay, ...given }, demo, host) => {
       const workspaceId = given.workspaceId ?? demo.workspaceId
       if (workspaceId === undefined) throw new UsageError('missing: --workspace')
       const from = replay === undefined ? new Date() : startOf(replay)
@@ -47,7 +44,8 @@ export const events: Group = {
         `Stopped. ${left.length === 0 ? '' : `${left.length} events were not accepted. `}Continue with --replay ${left[0]?.replayFrom ?? next}`,
       )
     },
-  }),
+    { printsText: true },
+  ),
 }
 
 const dateFormat = /^\d{4}-\d{2}-\d{2}/

@@ -1,22 +1,17 @@
 import { command, must, text, UsageError, url } from '../command.ts'
 import { examine } from '../doctor/doctor.ts'
-import { explainDelivery } from '../explain/delivery.ts'
-import { explainMessage } from '../explain/message.ts'
-import { explainSession } from '../explain/session.ts'
+import { explainDelivery, explainMessage, explainSession } from '../explain/explain.ts'
 
 /** A stream that outlives two heartbeats outlives every idle timeout that is long enough. */
 const STREAM_OPEN_MS = 40_000
 
-export const doctor = command({
-  summary: 'Open the public URL of the gateways as a browser does, and name each fault and how to mend it',
-  flags: {
+export const doctor = command(
+  {
     gateway: must(url('https://chat.example')('the public URL, such as https://chat.example')),
     'site-key': must(text('the public site key of an installation')),
     origin: must(url('https://shop.example')('an origin that the installation allows')),
   },
-  callsCore: false,
-  printsText: true,
-  async *run(_services, { gateway, siteKey, origin }) {
+  async function* (_services, { gateway, siteKey, origin }) {
     let faults = 0
     for await (const { isFault, text } of examine({
       url: gateway,
@@ -29,18 +24,17 @@ export const doctor = command({
     }
     if (faults > 0) throw new Error(`${faults} ${faults === 1 ? 'fault' : 'faults'}`)
   },
-})
+  { callsCore: false, printsText: true },
+)
 
-export const explain = command({
-  summary: 'Say why a visitor is not connected, why a message was slow, or why a delivery did not arrive',
-  flags: {
+export const explain = command(
+  {
     session: text('the id of a session; needs the scopes sessions:read, workspaces:read, messages:read'),
     message: text('the id of a message of --conversation; needs the scope messages:read'),
     conversation: text('the id of the conversation of --message'),
     delivery: text('the id of a delivery; needs the scopes leads:read, subscriptions:read'),
   },
-  printsText: true,
-  async *run(services, { session, message, conversation, delivery }) {
+  async function* (services, { session, message, conversation, delivery }) {
     const isOne = [session, message, delivery].filter((id) => id !== undefined).length === 1
     if (!isOne || (message === undefined) !== (conversation === undefined)) {
       throw new UsageError('give --session, --delivery, or --message with its --conversation')
@@ -49,4 +43,5 @@ export const explain = command({
     else if (message !== undefined) yield* explainMessage(services, conversation!, message)
     else yield* explainDelivery(services, delivery!)
   },
-})
+  { printsText: true },
+)

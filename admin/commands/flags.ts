@@ -12,16 +12,11 @@ export const yes = whether('required, because it cannot be undone')
 
 /** Defines a command that deletes something. Without `--yes` it deletes nothing. */
 export const deletion = <const F extends Record<string, Flag>>(
-  what: string,
   flags: F,
   run: (services: Services, values: Values<F>) => Promise<unknown>,
 ): Command =>
-  command<Record<string, Flag>>({
-    summary: `Delete ${what}`,
-    flags: { ...flags, yes },
-    async run(services, values) {
-      if (!values.yes) throw new UsageError('a deletion cannot be undone; confirm with --yes')
-      await run(services, values as never)
-      return { deleted: true }
-    },
+  command<Record<string, Flag>>({ ...flags, yes }, async (services, values) => {
+    if (!values.yes) throw new UsageError('a deletion cannot be undone; confirm with --yes')
+    await run(services, values as never)
+    return { deleted: true }
   })

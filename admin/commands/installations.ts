@@ -10,9 +10,8 @@ const capabilityNames = CapabilitiesSchema.fields.map(({ localName }) => localNa
 const capability = choice(Object.fromEntries(capabilityNames.map((name) => [name, name])))
 
 export const installations: Group = {
-  availability: command({
-    summary: 'Set when visitors can reach somebody; given hours or exceptions replace all present ones',
-    flags: {
+  availability: command(
+    {
       'site-key': siteKey,
       mode: text('auto (opening hours), online or away'),
       'time-zone': text('IANA name, for example Europe/Vienna'),
@@ -20,7 +19,7 @@ export const installations: Group = {
       exception: many(text('"2026-12-25" (closed) or "2026-12-24 09:00-12:00"; repeatable; none removes them')),
       'requires-operator': yesOrNo('yes: somebody must also watch the inbox; or no'),
     },
-    run: ({ workspaces }, { siteKey, hours, exception, ...given }) =>
+    ({ workspaces }, { siteKey, hours, exception, ...given }) =>
       workspaces.updateInstallation({
         siteKey,
         availability: {
@@ -29,77 +28,63 @@ export const installations: Group = {
           exceptions: exception && { dates: exceptionsOf(entriesOf(exception)) },
         },
       }),
-  }),
-  capabilities: command({
-    summary: 'Turn capabilities of an installation on or off',
-    flags: {
+  ),
+  capabilities: command(
+    {
       'site-key': siteKey,
       on: many(capability(`one of ${capabilityNames.join(', ')}; repeatable`)),
       off: many(capability('like --on')),
     },
-    run: ({ workspaces }, { siteKey, on = [], off = [] }) => {
+    ({ workspaces }, { siteKey, on = [], off = [] }) => {
       const capabilities = [...on.map((name) => [name, true]), ...off.map((name) => [name, false])]
       return workspaces.updateInstallation({ siteKey, capabilities: Object.fromEntries(capabilities) })
     },
-  }),
-  translate: command({
-    summary: 'Set title and greeting in another language; without both, remove the language',
-    flags: {
+  ),
+  translate: command(
+    {
       'site-key': siteKey,
       language: must(text('locale tag, for example de or de-AT')),
       title: text('1 to 128 characters'),
       greeting: text('1 to 1,024 characters'),
     },
-    run: ({ workspaces }, { siteKey, language, ...texts }) =>
+    ({ workspaces }, { siteKey, language, ...texts }) =>
       workspaces.updateInstallation({ siteKey, appearance: { translations: { [language]: texts } } }),
-  }),
-  create: command({
-    summary: 'Create an installation of the widget; its identity secret is shown only now',
-    flags: { connection: must(text('the connection’s id', 'connectionId')), name, origin: must(origin), locale },
-    run: ({ workspaces }, given) => workspaces.createInstallation(given),
-  }),
-  list: command({
-    summary: 'List the installations of a workspace',
-    flags: { workspace },
-    run: ({ workspaces }, given) => workspaces.listInstallations(given),
-  }),
-  update: command({
-    summary: 'Change an installation; given origins replace the present ones',
-    flags: {
+  ),
+  create: command(
+    { connection: must(text('the connection’s id', 'connectionId')), name, origin: must(origin), locale },
+    ({ workspaces }, given) => workspaces.createInstallation(given),
+  ),
+  list: command({ workspace }, ({ workspaces }, given) => workspaces.listInstallations(given)),
+  update: command(
+    {
       'site-key': siteKey,
       name: changedName,
       origin,
       locale,
       status: choice({ enabled: true, disabled: false })('enabled or disabled', 'enabled'),
     },
-    run: ({ workspaces }, given) => workspaces.updateInstallation(given),
-  }),
-  consent: command({
-    summary: 'Set the consent policy of an installation; a new version asks every visitor again',
-    flags: {
+    ({ workspaces }, given) => workspaces.updateInstallation(given),
+  ),
+  consent: command(
+    {
       'site-key': siteKey,
       required: must(yesOrNo('yes or no: whether visitors must agree before they write')),
       url: text('https URL of the policy', 'policyUrl'),
       version: text('version of the policy, 1 to 64 characters', 'policyVersion'),
     },
-    run: ({ workspaces }, { siteKey, ...consent }) => workspaces.updateInstallation({ siteKey, consent }),
-  }),
-  delete: deletion(
-    'an installation with its sessions and conversations',
-    { 'site-key': siteKey },
-    ({ workspaces }, given) => workspaces.deleteInstallation(given),
+    ({ workspaces }, { siteKey, ...consent }) => workspaces.updateInstallation({ siteKey, consent }),
   ),
+  delete: deletion({ 'site-key': siteKey }, ({ workspaces }, given) => workspaces.deleteInstallation(given)),
 }
 
 export const identitySecrets: Group = {
-  rotate: command({
-    summary: 'Create a new identity secret, shown only now; the previous one stays valid until the next rotation',
-    flags: {
+  rotate: command(
+    {
       'site-key': siteKey,
       overlap: { ...overlap, description: 'seconds that replaced secrets stay valid; default 24 hours' },
     },
-    run: ({ workspaces }, given) => workspaces.rotateIdentitySecret(given),
-  }),
+    ({ workspaces }, given) => workspaces.rotateIdentitySecret(given),
+  ),
 }
 
 /** The word `none` means an empty list. */

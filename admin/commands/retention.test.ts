@@ -43,7 +43,7 @@ describe('a command that deletes', () => {
   it('runs only with --yes', async () => {
     const deleted: string[] = []
     const flags = { thing: must(text('its id')) }
-    const command = deletion('a thing', flags, async (_, { thing }) => deleted.push(thing))
+    const command = deletion(flags, async (_, { thing }) => deleted.push(thing))
     const run = async (values: object) => command.run({} as Services, values as never, {}, host)
     await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
     expect(deleted).toEqual([])

@@ -44,10 +44,9 @@ export function readEntries(content: string): Entry[] {
 }
 
 export const suppressions: Group = {
-  add: command({
-    summary: 'Add people whom the workspace must not contact; entries that are on the list stay',
-    flags: { ...people, reason: text('for the record, at most 512 characters') },
-    async run({ workspaces }, { workspaceId, reason, ...named }) {
+  add: command(
+    { ...people, reason: text('for the record, at most 512 characters') },
+    async ({ workspaces }, { workspaceId, reason, ...named }) => {
       const total = { added: 0, existing: 0 }
       for (const entries of slicesOf(await entriesOf(named), perCall)) {
         const { added, existing } = await workspaces.addSuppressions({ workspaceId, entries, reason })
@@ -56,11 +55,10 @@ export const suppressions: Group = {
       }
       return total
     },
-  }),
-  remove: command({
-    summary: 'Remove people from the list',
-    flags: { ...people, id: many(text('an id from the list; repeatable', 'suppressionIds')) },
-    async run({ workspaces }, { workspaceId, suppressionIds = [], ...named }) {
+  ),
+  remove: command(
+    { ...people, id: many(text('an id from the list; repeatable', 'suppressionIds')) },
+    async ({ workspaces }, { workspaceId, suppressionIds = [], ...named }) => {
       if (suppressionIds.length > 0) {
         const { removed } = await workspaces.removeSuppressions({ workspaceId, suppressionIds })
         return { removed }
@@ -70,10 +68,6 @@ export const suppressions: Group = {
         removed += (await workspaces.removeSuppressions({ workspaceId, entries })).removed
       return { removed }
     },
-  }),
-  list: command({
-    summary: 'List who was added, when, by whom and why; the values are not stored',
-    flags: { workspace, page },
-    run: ({ workspaces }, given) => workspaces.listSuppressions(given),
-  }),
+  ),
+  list: command({ workspace, page }, ({ workspaces }, given) => workspaces.listSuppressions(given)),
 }

@@ -29,14 +29,9 @@ function secondsOf(hours: string) {
 }
 
 export const visitors: Group = {
-  revoke: command({
-    summary: 'End one session of a visitor; the visitor can begin a new one',
-    flags: { session: must(session) },
-    run: ({ sessions }, given) => sessions.revokeSession(given),
-  }),
-  ban: command({
-    summary: 'Ban a visitor: end all sessions and refuse new ones',
-    flags: {
+  revoke: command({ session: must(session) }, ({ sessions }, given) => sessions.revokeSession(given)),
+  ban: command(
+    {
       session: must(session),
       reason: text('for the record, at most 512 characters'),
       'address-hours': {
@@ -44,40 +39,28 @@ export const visitors: Group = {
         read: secondsOf,
       },
     },
-    run: ({ sessions }, given) => sessions.banVisitor(given),
+    ({ sessions }, given) => sessions.banVisitor(given),
+  ),
+  unban: command(visitor, async ({ sessions }, given) =>
+    sessions.unbanVisitor(
+      given.sessionId === undefined ? { subject: subjectOf(given) } : { sessionId: given.sessionId },
+    ),
+  ),
+  export: command(visitor, async function* ({ privacy }, given) {
+    for await (const { line } of privacy.exportVisitor({ visitor: visitorOf(given) })) yield line
   }),
-  unban: command({
-    summary: 'Unban a visitor: allow new sessions again',
-    flags: visitor,
-    run: async ({ sessions }, given) =>
-      sessions.unbanVisitor(
-        given.sessionId === undefined ? { subject: subjectOf(given) } : { sessionId: given.sessionId },
-      ),
+  erase: command({ ...visitor, yes }, async ({ privacy }, { yes, ...given }) => {
+    const name = visitorOf(given)
+    if (!yes) throw new UsageError('an erasure cannot be undone; confirm with --yes')
+    let { erasure } = await privacy.eraseVisitor({ visitor: name })
+    while (erasure?.state === ErasureState.RUNNING) {
+      await delay(pollMs)
+      erasure = (await privacy.getErasure({ erasureId: erasure.erasureId })).erasure
+    }
+    return erasure
   }),
-  export: command({
-    summary: 'Export all stored data of a visitor as lines of JSON',
-    flags: visitor,
-    async *run({ privacy }, given) {
-      for await (const { line } of privacy.exportVisitor({ visitor: visitorOf(given) })) yield line
-    },
-  }),
-  erase: command({
-    summary: 'Erase all stored data of a visitor and wait for the result',
-    flags: { ...visitor, yes },
-    async run({ privacy }, { yes, ...given }) {
-      const name = visitorOf(given)
-      if (!yes) throw new UsageError('an erasure cannot be undone; confirm with --yes')
-      let { erasure } = await privacy.eraseVisitor({ visitor: name })
-      while (erasure?.state === ErasureState.RUNNING) {
-        await delay(pollMs)
-        erasure = (await privacy.getErasure({ erasureId: erasure.erasureId })).erasure
-      }
-      return erasure
-    },
-  }),
-  erasure: command({
-    summary: 'Show the state of an erasure',
-    flags: { erasure: must(text('the erasure’s id', 'erasureId')) },
-    run: async ({ privacy }, given) => (await privacy.getErasure(given)).erasure,
-  }),
+  erasure: command(
+    { erasure: must(text('the erasure’s id', 'erasureId')) },
+    async ({ privacy }, given) => (await privacy.getErasure(given)).erasure,
+  ),
 }

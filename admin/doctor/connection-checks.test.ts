@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
 import { freePort } from '../../test/support/free-port.ts'
 import { startSilentServer } from '../../test/support/silent-server.ts'
-import { connectionFindings } from './connection-checks.ts'
-import type { Finding } from './findings.ts'
+import { connectionFindings, type Finding } from './doctor.ts'
 
 async function allFindings(url: URL, ...addresses: string[]) {
   const found: Finding[] = []

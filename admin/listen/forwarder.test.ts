@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { expect, it, onTestFinished } from 'vitest'
 import { listen } from '../../test/support/listen.ts'
 import { createForwarder } from './forwarder.ts'
-import type { LocalEvent } from './local-event.ts'
+import type { LocalEvent } from './local-events.ts'
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const eventOf = (id: string): LocalEvent => ({

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { parseRetryAfter } from '../../platform/http/retry-after.ts'
-import type { Pause } from './follow-feed.ts'
-import type { LocalEvent } from './local-event.ts'
+import type { LocalEvent, Pause } from './local-events.ts'
 
 const attemptTimeoutMs = 10_000
 /** Maximum number of events that wait for a retry. */

@@ -1,6 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
+import { hasDocument } from '../mongodb/with-id.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
@@ -29,7 +30,7 @@ export async function banSession(
     field('/reason', reason, text(0, 512)),
     field('/addressBanSeconds', addressBanSeconds, integer(minAddressBanSeconds, maxAddressBanSeconds)),
   )
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const ids = await visitorIdsOf(core, session)
   if (addressBanSeconds !== undefined) {
     if (network === undefined) throw invalid('/addressBanSeconds', 'addressKnown')
@@ -131,7 +132,5 @@ async function storeBan(
 }
 
 /** Whether at least one of these browsers and verified visitors is banned. */
-async function isAnyBanned(core: Core, visitorIds: string[]): Promise<boolean> {
-  const filter = { _id: { $in: visitorIds }, bannedAt: { $exists: true } }
-  return (await core.db.visitors.findOne(filter, { projection: { _id: 1 } })) !== null
-}
+const isAnyBanned = (core: Core, visitorIds: string[]) =>
+  hasDocument(core.db.visitors, { _id: { $in: visitorIds }, bannedAt: { $exists: true } })

@@ -10,8 +10,7 @@ import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
-import { renewSession } from '../visitors/renewal.ts'
-import { createSession } from '../visitors/sessions.ts'
+import { createSession, renewSession } from '../visitors/sessions.ts'
 import { banSession, unbanSession } from './bans.ts'
 
 const cores = testCores({ count: 2 })

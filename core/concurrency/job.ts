@@ -89,7 +89,6 @@ export function createJob(options: {
   }
 }
 
-/** Creates jobs from their names, periods and functions. */
 export const createJobs = (
   { logger }: { logger: Logger },
   jobs: Record<string, [everyMs: number, run: () => Promise<unknown>]>,

@@ -3,6 +3,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
+import { hasDocument, idOnly, idsOf } from '../mongodb/with-id.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { ConsentDecision, Session, StoredConsent, Visitor, VisitorOperation } from '../sessions/model.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'
@@ -83,7 +84,8 @@ async function presentPolicy(core: Core, publicSiteKey: string, policyVersion: s
 /** The visitor's latest decision, which may be about an earlier version of the policy. */
 export const latestConsent = ({ consents }: Pick<Session, 'consents'>): ConsentDecision | undefined => consents?.at(-1)
 
-function hasConsented(session: Session, { consent }: Pick<Installation, 'consent'>) {
+/** Whether the visitor has agreed to the present version of the policy, if the installation requires it. */
+export function hasConsented(session: Session, { consent }: Pick<Installation, 'consent'>) {
   if (!consent?.required) return true
   const latest = latestConsent(session)
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
@@ -95,13 +97,13 @@ const consentsMax = 20
 async function addConsent(core: Core, sessionId: string, consent: StoredConsent): Promise<boolean> {
   const active = { _id: sessionId, status: 'active' as const }
   const { matchedCount } = await core.db.sessions.updateOne({ ...active, ...unlessRecorded(consent) }, adding(consent))
-  return matchedCount === 1 || (await core.db.sessions.findOne(active, { projection: { _id: 1 } })) !== null
+  return matchedCount === 1 || (await hasDocument(core.db.sessions, active))
 }
 
 /** Returns the ids of the visitor's other active sessions on the installation. */
 async function otherSessionIds(core: Core, session: Session): Promise<string[]> {
   const active = { ...othersOf(session), status: 'active' as const }
-  return (await core.db.sessions.find(active, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
+  return idsOf(await core.db.sessions.find(active, idOnly).toArray())
 }
 
 /** Returns the ids of these sessions, including those that already had the decision. */
@@ -125,7 +127,7 @@ export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session
   if (!latest || latest.decidedAt < session.createdAt) return
   const heir = await core.db.sessions.findOne(
     { ...othersOf(session), _id: { $nin: removedIds } },
-    { projection: { _id: 1 }, sort: { createdAt: -1 } },
+    { ...idOnly, sort: { createdAt: -1 } },
   )
   if (heir) await core.db.sessions.updateOne({ _id: heir._id, ...unlessRecorded(latest) }, adding(latest))
 }

@@ -1,11 +1,11 @@
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
+import { repairLine } from '../repairs.ts'
 import type { PageContext, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
 import { requireConsent } from './consents.ts'
-import { repairPageContext } from './page-context.ts'
 
 /** A report may have been under way for this time in milliseconds when the panel was closed. */
 const underWayMs = 1_000
@@ -40,7 +40,7 @@ export async function keepPage(core: Core, sessionId: string, installation: Inst
 
 /** Stores that the panel was closed. Errors: those of `VisitorAccess.rejectEnded`. */
 export async function closePanel(core: Core, sessionId: string) {
-  if (!(await sessionStoreOf(core).closePanel(sessionId, new Date(core.now()))))
+  if (!(await sessionStoreOf(core).closePanel(sessionId, dateOf(core))))
     await visitorAccessOf(core).rejectEnded(sessionId)
   await wakeupsOf(core).hint(sessionId)
 }
@@ -60,3 +60,58 @@ export function notePanelUse(core: Core, { sessionId, panelClosedAt }: Session, 
 
 const validPage = (core: Core, { capabilities }: Installation, sent: PageContext) =>
   capabilities.pageContext ? repairPageContext(sent, core.config.PAGE_CONTEXT_MAX_BYTES) : undefined
+
+const maxUrlLength = 2048
+const maxTitleCodePoints = 256
+const maxPixels = 100_000
+/** Fields in the order in which they are dropped when a page context is too large. */
+const droppedFirst = ['referrer', 'title', 'url'] as const
+
+/**
+ * Keeps the valid parts of a page context, with at most `maxBytes` of JSON. Removes query, fragment, user
+ * info and the referrer's path. Never throws. Undefined if no part is valid.
+ */
+export function repairPageContext(sent: PageContext, maxBytes: number): PageContext | undefined {
+  const url = pageUrl(sent.url)
+  const title = repairLine(sent.title ?? '', maxTitleCodePoints)
+  const referrer = webUrl(sent.referrer)?.origin
+  const { viewport } = sent
+  const kept: PageContext = {
+    ...(url !== undefined && { url }),
+    ...(title !== '' && { title }),
+    ...(referrer !== undefined && referrer.length <= maxUrlLength && { referrer }),
+    ...(viewport && isPixels(viewport.width) && isPixels(viewport.height) && { viewport }),
+  }
+  for (const name of droppedFirst) if (Buffer.byteLength(JSON.stringify(kept)) > maxBytes) delete kept[name]
+  return Object.keys(kept).length > 0 ? kept : undefined
+}
+
+function pageUrl(sent: string | undefined) {
+  const page = webUrl(sent)
+  if (!page) return undefined
+  page.username = ''
+  page.password = ''
+  page.search = ''
+  page.hash = ''
+  // URLs are not shortened within the host, because the result would be another host.
+  return page.origin.length < maxUrlLength ? cutPath(page.href) : undefined
+}
+
+function webUrl(sent = '') {
+  const url = URL.parse(repairLine(sent, sent.length))
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : undefined
+}
+
+/** Shortens the path of a URL, but never within the percent-encoding of one character. */
+function cutPath(href: string) {
+  if (href.length <= maxUrlLength) return href
+  let end = maxUrlLength
+  const lastEscape = href.lastIndexOf('%', end - 1)
+  if (lastEscape > end - 3) end = lastEscape
+  while (/^%[89ab]/i.test(href.slice(end, end + 3)) && href[end - 3] === '%') end -= 3
+  return href.slice(0, end)
+}
+
+function isPixels(value: number) {
+  return Number.isInteger(value) && value >= 0 && value <= maxPixels
+}

@@ -11,7 +11,7 @@ import type { PageContext } from '../sessions/model.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { reportPage } from '../visitors/sessions.ts'
-import { repairPageContext } from './page-context.ts'
+import { repairPageContext } from './observations.ts'
 
 const url = 'https://shop.example/cart'
 const kept = (context: PageContext, maxBytes = 4096) => repairPageContext(context, maxBytes)

@@ -1,6 +1,11 @@
-import { MongoClient, type MongoClientOptions, MongoServerError, type WriteConcernSettings } from 'mongodb'
+import {
+  type Document,
+  MongoClient,
+  type MongoClientOptions,
+  MongoServerError,
+  type WriteConcernSettings,
+} from 'mongodb'
 import { SettingError } from '../../platform/settings/settings.ts'
-import { durableWriteConcern } from './durability.ts'
 
 /** Options of `MONGODB_URI` on which the service relies, with the values that it accepts. */
 const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
@@ -74,4 +79,20 @@ function connectFault(error: unknown) {
     return new SettingError(`MONGODB_URI: the database refuses the user or the password (${message})`)
   if (code === 13) return new SettingError(`MONGODB_URI: the user may not use this database (${message.slice(0, 120)})`)
   return error
+}
+
+/**
+ * Returns the write concern under which acknowledged writes survive the loss of any process: journaled, and on
+ * a replica set confirmed by the majority. Without a replica set, `majority` would acknowledge writes that are
+ * only in memory, because only the replication code waits for the journal (`waitForWriteConcern` in the
+ * server's `write_concern.cpp`). Clients of a server that becomes a replica set must be restarted.
+ */
+export async function durableWriteConcern(client: MongoClient): Promise<WriteConcernSettings> {
+  return writeConcernFor(await client.db('admin').command({ hello: 1 }))
+}
+
+/** Returns the write concern for a server with this answer to the command `hello`. */
+export function writeConcernFor(hello: Document): WriteConcernSettings {
+  const isSingle = hello.setName === undefined && hello.isreplicaset !== true
+  return isSingle ? { w: 1, journal: true } : { w: 'majority', journal: true }
 }

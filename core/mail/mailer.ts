@@ -20,7 +20,6 @@ const maxWaiting = 100
 /** Loads the library at its first use: it takes memory, and most services send no mail. */
 const loadLibrary = (): typeof import('nodemailer') => createRequire(import.meta.url)('nodemailer')
 
-/** Returns the address in `SMTP_FROM`. */
 export const senderAddress = (from: string) =>
   from
     .slice(from.lastIndexOf('<') + 1)

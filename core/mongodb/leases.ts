@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { Collection, Document, Filter, UpdateFilter, WithId } from 'mongodb'
 import { insertOnce } from './insert-each.ts'
+import { hasDocument } from './with-id.ts'
 
 /**
  * The right of one process to work on a document for a time. Who takes the lease writes a new fencing token. The
@@ -82,7 +83,7 @@ export function createLeases<D extends Document & { _id: string }>(
 
     /** Checks the lease without a write. Errors: `LeaseLost`. */
     async confirm(lease: Lease) {
-      if (!(await collection.findOne(held(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
+      if (!(await hasDocument(collection, held(lease)))) throw new LeaseLost()
     },
 
     async remove(lease: Lease) {

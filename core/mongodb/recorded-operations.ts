@@ -1,4 +1,5 @@
-import type { Collection } from 'mongodb'
+import type { Collection, Filter } from 'mongodb'
+import { hasDocument } from './with-id.ts'
 
 const operationsKept = 32
 
@@ -16,14 +17,8 @@ export const recording = (operation: string) => ({
   operations: { $each: [operation], $slice: -operationsKept },
 })
 
-export async function isRecorded<D extends RecordsOperations & { _id: string }>(
+export const isRecorded = <D extends RecordsOperations & { _id: string }>(
   documents: Collection<D>,
   id: string,
   operation: string,
-): Promise<boolean> {
-  const found = await (documents as unknown as Collection<RecordsOperations & { _id: string }>).findOne(
-    { _id: id, operations: operation },
-    { projection: { _id: 1 } },
-  )
-  return found !== null
-}
+): Promise<boolean> => hasDocument(documents, { _id: id, operations: operation } as Filter<D>)

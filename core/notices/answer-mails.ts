@@ -3,9 +3,10 @@ import { escapeHtml } from '../../contract/html.ts'
 import { directionOf, type MailTexts, mailTextsOf } from '../../contract/mail-texts.ts'
 import { isOriginAllowed } from '../../contract/origins.ts'
 import { createJobs } from '../concurrency/job.ts'
+import { hasConsented } from '../consents/consents.ts'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import { stillUnseen } from '../conversations/unseen-messages.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { normalEmail } from '../leads/contacts.ts'
 import { contactOf, leadsOfConversations } from '../leads/leads.ts'
@@ -38,7 +39,7 @@ export const answerMailJobs = (core: Core) =>
 export async function sendAnswerMails(core: Core): Promise<number | undefined> {
   const mailer = mailerOf(core)
   if (!mailer.isEnabled) return undefined
-  const due = { 'mail.dueAt': { $lte: new Date(core.now()) }, ...notErasing }
+  const due = { 'mail.dueAt': { $lte: dateOf(core) }, ...notErasing }
   const options = { projection: { workspaceId: 1, mail: 1, noMails: 1, lastSession: 1 }, hint: 'by_mail' }
   const found = await core.db.conversations.find(due, options).sort({ 'mail.dueAt': 1 }).limit(batch).toArray()
   if (found.length === 0) return undefined
@@ -47,7 +48,7 @@ export async function sendAnswerMails(core: Core): Promise<number | undefined> {
   for (const conversation of found)
     await sendAnswers(core, conversation).catch(async ({ name }: Error) => {
       core.logger.warn({ conversationId: conversation._id, reason: name }, 'a mail to a visitor failed; will retry')
-      const dueAt = new Date(core.now() + failedPauseMs)
+      const dueAt = dateOf(core, failedPauseMs)
       const same = { _id: conversation._id, 'mail.dueAt': conversation.mail!.dueAt }
       await core.db.conversations.updateOne(same, { $set: { 'mail.dueAt': dueAt } })
     })
@@ -59,7 +60,7 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
   const { messageId, dueAt, attempts } = conversation.mail!
   /** Returns false if another core, or the visitor, was faster. */
   async function settle(from: object, state: 'sending' | 'sent' | 'refused' | 'dropped' | 'waiting', dueInMs?: number) {
-    const at = new Date(core.now())
+    const at = dateOf(core)
     const { modifiedCount } = await core.db.conversations.updateOne(
       { _id, 'mail.messageId': messageId, ...from },
       {
@@ -113,7 +114,7 @@ async function mailOf(
   if (answers.length === 0) return undefined
   const [session] = lastSession ? await sessionStoreOf(core).find([lastSession.sessionId]) : []
   const site = session && (await siteDirectoryOf(core).installations.get(session.publicSiteKey))
-  if (!site || site.mailUnseenAnswers === false || !hasConsent(session, site)) return undefined
+  if (!site || site.mailUnseenAnswers === false || !hasConsented(session, site)) return undefined
   // Only forms count: the visitor has typed the address, to be answered there.
   const leads = await leadsOfConversations(core, [conversationId], maxLeads)
   const lead = leads.find((each) => each.formSubmissionId !== undefined && addressOf(each) !== undefined)
@@ -146,12 +147,6 @@ async function mailOf(
 const addressOf = (lead: Lead) => {
   const email = contactOf(lead)?.email
   return email === undefined ? undefined : normalEmail(email)
-}
-
-function hasConsent({ consents }: Session, { consent }: Installation) {
-  if (!consent?.required) return true
-  const latest = consents?.at(-1)
-  return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
 }
 
 /** Returns the website's title, unless it is the default. */

@@ -1,5 +1,6 @@
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { isAllowedDestination } from '../deliveries/destination-check.ts'
+import { hasDocument } from '../mongodb/with-id.ts'
 import { updateMember } from '../operators/accounts.ts'
 import { consoleSessionsIn } from '../operators/console-session-store.ts'
 import { type Member, type Notifications, notificationDetails, operatorLanguages } from '../operators/model.ts'
@@ -52,9 +53,8 @@ export async function setPushSubscription(core: Core, sessionId: string, subscri
   await core.db.consoleSessions.updateOne({ _id: sessionId }, { $set: { push } })
 }
 
-export async function isPushed({ db }: Core, sessionId: string): Promise<boolean> {
-  return (await db.consoleSessions.findOne({ _id: sessionId, push: { $exists: true } })) !== null
-}
+export const isPushed = ({ db }: Core, sessionId: string) =>
+  hasDocument(db.consoleSessions, { _id: sessionId, push: { $exists: true } })
 
 /** A console reports every 15 s. */
 const hereMs = 40_000
@@ -70,7 +70,7 @@ export async function keepLanguage(core: Core, workspaceId: string, { id, ...mem
 /** Records whether an operator looks. Returns who else looks at the conversation. Errors: `ValidationFailed`. */
 export async function reportAttention(core: Core, sessionId: string, isLooking: boolean, looksAt: string) {
   validate(field('/conversationId', looksAt, text(0, 64)))
-  const lookedAt = new Date(core.now())
+  const lookedAt = dateOf(core)
   const change = isLooking ? { $set: { lookedAt, looksAt } } : { $unset: { lookedAt: '' as const } }
   const own = await core.db.consoleSessions.findOneAndUpdate({ _id: sessionId }, change)
   if (!own || looksAt === '') return []

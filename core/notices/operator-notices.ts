@@ -3,7 +3,7 @@ import { createJobs } from '../concurrency/job.ts'
 import { summarizeConversations } from '../conversations/conversation-access.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import type { Conversation } from '../conversations/model.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { isEntry } from '../log-event.ts'
 import { mailerOf } from '../mail/mailer.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
@@ -59,7 +59,7 @@ interface Watcher {
 
 /** Returns the operators who want to be told, are signed in and do not look at the console. */
 async function absentOf(core: Core, workspaceId: string, members: Member[]): Promise<Watcher[]> {
-  const now = new Date(core.now())
+  const now = dateOf(core)
   const all = await consoleSessionsIn(core, workspaceId)
   return members.flatMap((member) => {
     const { notifications, role } = member

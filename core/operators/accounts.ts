@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { emailPartsOf } from '../../contract/contacts.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { mailerOf } from '../mail/mailer.ts'
@@ -8,7 +8,7 @@ import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
-import { addLink, consoleSessionsIn, maxListed, storedLink, takeLink } from './console-session-store.ts'
+import { addLink, consoleSessionsIn, maxListed, notExpired, storedLink, takeLink } from './console-session-store.ts'
 import { endConsoleSessions } from './console-sessions.ts'
 import {
   type ConsoleSession,
@@ -32,8 +32,6 @@ const newMailLifetimeMs = 86_400_000
 const maxWaiting = 1_000
 
 type AccountLink = SignInLink & Required<Pick<SignInLink, 'account'>>
-
-const after = ({ now }: Core, ms: number) => new Date(now() + ms)
 
 async function requiredMember(core: Core, workspaceId: string, id: string) {
   const member = await findMember(core, workspaceId, id)
@@ -67,9 +65,9 @@ export async function updateMember(
 }
 
 /** Returns the links of a workspace that sign in accounts, newest first. */
-async function accountLinks({ db, now }: Core, workspaceId: string) {
-  const open = { workspaceId, account: { $exists: true }, expiresAt: { $gt: new Date(now()) } } as const
-  const found = await db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
+async function accountLinks(core: Core, workspaceId: string) {
+  const open = { workspaceId, account: { $exists: true }, ...notExpired(core) } as const
+  const found = await core.db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
   return found.map(withId) as AccountLink[]
 }
 
@@ -81,10 +79,10 @@ async function removeLinksOf({ db }: Core, workspaceId: string, operator: string
 async function mailConfirmation(core: Core, workspaceId: string, member: Member, newMail: string) {
   const operator = member.id
   requireFreeMail(await listMembers(core, workspaceId), { id: operator, mail: newMail })
-  const isOpen = { workspaceId, operator, newMail: { $exists: true }, expiresAt: { $gt: new Date(core.now()) } }
+  const isOpen = { workspaceId, operator, newMail: { $exists: true }, ...notExpired(core) }
   const open = await core.db.signInLinks.countDocuments(isOpen)
   validate(issueIf(open >= maxMailedLinks, '/mail', 'maxItems'))
-  const expiresAt = after(core, newMailLifetimeMs)
+  const expiresAt = dateOf(core, newMailLifetimeMs)
   const { secret } = await addLink(core, { workspaceId, operator, scopes: [], newMail, expiresAt })
   await sendMail(core, workspaceId, newMail, 'confirmation', secret, member)
 }
@@ -98,8 +96,8 @@ async function mailLinks(core: Core, mail: string) {
     const open = await accountLinks(core, workspaceId)
     const mailed = open.filter(({ operator, account }) => operator === member.id && !account.invitedBy)
     if (mailed.length >= maxMailedLinks) continue
-    const account = { createdAt: new Date(core.now()) }
-    const expiresAt = after(core, linkLifetimeMs)
+    const account = { createdAt: dateOf(core) }
+    const expiresAt = dateOf(core, linkLifetimeMs)
     const { secret } = await addLink(core, { workspaceId, operator: member.id, account, scopes: [], expiresAt })
     await sendMail(core, workspaceId, mail, 'signIn', secret, member)
   }
@@ -124,14 +122,14 @@ export async function inviteOperator(
     workspaceId,
     operator,
     account: {
-      createdAt: new Date(core.now()),
+      createdAt: dateOf(core),
       invitedBy: caller.subject,
       ...(mail && { mail }),
       ...(!known && { role }),
     },
     tokenId: caller.tokenId,
     scopes: [],
-    expiresAt: after(core, invitationLifetimeMs),
+    expiresAt: dateOf(core, invitationLifetimeMs),
   })
   const mailed = mailerOf(core).isEnabled && mail !== undefined
   // A new colleague has no language yet.

@@ -1,4 +1,4 @@
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { type ConsoleSession, newSecret, type SignInAttempt, type SignInLink, secretId } from './model.ts'
 
@@ -8,6 +8,8 @@ export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 
 export const maxListed = 1_000
 
+export const notExpired = (core: Core) => ({ expiresAt: { $gt: dateOf(core) } })
+
 export async function addLink({ db }: Core, link: Omit<SignInLink, 'id'>) {
   const secret = newSecret()
   const id = secretId(secret)
@@ -16,25 +18,21 @@ export async function addLink({ db }: Core, link: Omit<SignInLink, 'id'>) {
 }
 
 /** Returns the link, unless it is used or expired. */
-export async function storedLink({ db, now }: Core, secret: string): Promise<SignInLink | undefined> {
-  const found = await db.signInLinks.findOne({ _id: secretId(secret), expiresAt: { $gt: new Date(now()) } })
+export async function storedLink(core: Core, secret: string): Promise<SignInLink | undefined> {
+  const found = await core.db.signInLinks.findOne({ _id: secretId(secret), ...notExpired(core) })
   return found ? withId(found) : undefined
 }
 
 /** Removes the link and returns it. Of several concurrent calls, only one gets it. Undefined if it expired. */
-export async function takeLink({ db, now }: Core, secret: string): Promise<SignInLink | undefined> {
-  const found = await db.signInLinks.findOneAndDelete({ _id: secretId(secret), expiresAt: { $gt: new Date(now()) } })
+export async function takeLink(core: Core, secret: string): Promise<SignInLink | undefined> {
+  const found = await core.db.signInLinks.findOneAndDelete({ _id: secretId(secret), ...notExpired(core) })
   return found ? withId(found) : undefined
 }
 
 /** Returns the newest sessions of a workspace that have not expired. */
-export async function consoleSessionsIn(
-  { db, now }: Core,
-  workspaceId: string,
-  operator?: string,
-): Promise<ConsoleSession[]> {
-  const open = { workspaceId, expiresAt: { $gt: new Date(now()) }, ...(operator !== undefined && { operator }) }
-  return (await db.consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
+export async function consoleSessionsIn(core: Core, workspaceId: string, operator?: string): Promise<ConsoleSession[]> {
+  const open = { workspaceId, ...notExpired(core), ...(operator !== undefined && { operator }) }
+  return (await core.db.consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
 }
 
 export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAttempt) {
@@ -42,12 +40,7 @@ export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAtte
 }
 
 /** Removes the sign-in that this browser has begun, and returns it. Only one of several calls gets it. */
-export async function takeAttempt(
-  { db, now }: Core,
-  id: string,
-  browserId: string,
-): Promise<SignInAttempt | undefined> {
-  const begun = { _id: id, browserId, expiresAt: { $gt: new Date(now()) } }
-  const found = await db.signInAttempts.findOneAndDelete(begun)
+export async function takeAttempt(core: Core, id: string, browserId: string): Promise<SignInAttempt | undefined> {
+  const found = await core.db.signInAttempts.findOneAndDelete({ _id: id, browserId, ...notExpired(core) })
   return found ? withId(found) : undefined
 }

@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, line, validate } from '../rules.ts'
@@ -10,7 +10,7 @@ import { type Caller, tokenIdOf } from '../workspaces/access.ts'
 import { requireLiveToken, useToken } from '../workspaces/tokens.ts'
 import { operatorScopes, workspaceSessionsOf } from '../workspaces/workspace-sessions.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
-import { addLink, storedLink, takeLink } from './console-session-store.ts'
+import { addLink, notExpired, storedLink, takeLink } from './console-session-store.ts'
 import {
   accountSessionLifetimeMs,
   type ConsoleSession,
@@ -123,7 +123,7 @@ export async function beginConsoleSession(
 ): Promise<SignedIn> {
   if (!(await hasWorkspace(core, given.workspaceId))) throw refused()
   const secret = newSecret()
-  const session = { ...given, createdAt: new Date(core.now()) }
+  const session = { ...given, createdAt: dateOf(core) }
   const id = secretId(secret)
   await core.db.consoleSessions.insertOne({ _id: id, ...session })
   if (replacedId !== undefined) await endConsoleSessions(core, { id: replacedId })
@@ -188,7 +188,7 @@ export async function createOwnerLink(core: Core, workspaceId: string, newOperat
   if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
   const [owner] = activeOwners(await listMembers(core, workspaceId))
   const expiresAt = lifetime(core, linkLifetimeMs)
-  const account = { createdAt: new Date(core.now()), isFirst: true, role: 'owner' as const }
+  const account = { createdAt: dateOf(core), isFirst: true, role: 'owner' as const }
   const operator = owner?.id ?? newOperator
   const { secret } = await addLink(core, { workspaceId, operator, scopes: [], expiresAt, account })
   return { secret, expiresAt }
@@ -199,7 +199,7 @@ export async function operatorsIn(core: Core, workspaceId: string): Promise<Sign
   const members = await listMembers(core, workspaceId)
   const accounts = members.filter(isActive).map(({ id, name }) => ({ displayName: name, operator: id }))
   const sessions = core.db.consoleSessions.aggregate<{ _id: string; operator: string }>([
-    { $match: { workspaceId, expiresAt: { $gt: new Date(core.now()) } } },
+    { $match: { workspaceId, ...notExpired(core) } },
     { $group: { _id: '$displayName', operator: { $last: '$operator' } } },
   ])
   const signedIn = (await sessions.toArray()).map(({ _id: displayName, operator }) => ({ displayName, operator }))

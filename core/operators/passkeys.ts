@@ -1,6 +1,6 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { withId } from '../mongodb/with-id.ts'
@@ -25,7 +25,7 @@ const beginChallenge = (core: Core, challenge: string, browserId: string, origin
     id: attemptId(challenge),
     browserId,
     ...(origin !== undefined && { origin }),
-    expiresAt: new Date(core.now() + linkLifetimeMs),
+    expiresAt: dateOf(core, linkLifetimeMs),
   })
 
 /** Uses up the challenge of a response. Returns undefined if this browser did not begin with it. */
@@ -101,7 +101,7 @@ export async function addPasskey(
     publicKey: Buffer.from(publicKey).toString('base64url'),
     counter,
     origin: begun.origin,
-    createdAt: new Date(core.now()),
+    createdAt: dateOf(core),
   }
   // A known passkey is not added again.
   if (!(await insertOnce(core.db.passkeys, { _id: id, ...passkey }))) throw invalid('/responseJson', 'unique')
@@ -146,7 +146,7 @@ export async function finishPasskeySignIn(
     .catch(() => undefined)
   if (!found?.verified) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
   // Matches nothing if the passkey was removed, or another sign-in has used this counter.
-  const used = { counter: found.authenticationInfo.newCounter, usedAt: new Date(core.now()) }
+  const used = { counter: found.authenticationInfo.newCounter, usedAt: dateOf(core) }
   const { matchedCount } = await core.db.passkeys.updateOne({ _id: id, counter }, { $set: used })
   if (matchedCount === 0) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
   return beginAccountSession(core, { workspaceId, operator, method: 'passkey' }, replacedSecret)

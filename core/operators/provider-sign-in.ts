@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createJobs } from '../concurrency/job.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure, ServiceError } from '../errors.ts'
 import { createLeases, type Leased, whileHeld } from '../mongodb/leases.ts'
 import { field, url, validate } from '../rules.ts'
@@ -53,7 +53,7 @@ export async function beginProviderSignIn(core: Core, origin: string, replacedSe
     ...(replacedSecret !== '' && { replacedId: secretId(replacedSecret) }),
     issuer: found.issuer,
     sealed: core.secretBox.seal(JSON.stringify(request)),
-    expiresAt: new Date(core.now() + linkLifetimeMs),
+    expiresAt: dateOf(core, linkLifetimeMs),
   })
   return { url: signInUrl, browserSecret }
 }
@@ -84,7 +84,7 @@ export async function finishProviderSignIn(
       ...identity,
       method: 'provider',
       account: true,
-      expiresAt: new Date(core.now() + (isChecked ? sessionLifetimeMs : uncheckedLifetimeMs)),
+      expiresAt: dateOf(core, isChecked ? sessionLifetimeMs : uncheckedLifetimeMs),
       ...(isChecked && { provider: checkOf(core, found, refreshToken) }),
     },
     attempt.replacedId,

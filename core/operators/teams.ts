@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
@@ -64,7 +64,7 @@ export async function addMember(
   workspaceId: string,
   account: Omit<Member, 'state' | 'joinedAt'>,
 ): Promise<Member> {
-  const joined: Member = { ...account, state: 'active', joinedAt: new Date(core.now()) }
+  const joined: Member = { ...account, state: 'active', joinedAt: dateOf(core) }
   const members = await changeTeam(core, workspaceId, (present) => {
     if (present.some(({ id }) => id === account.id)) return present
     requireFreeMail(present, account)
@@ -89,10 +89,11 @@ export async function keepProvidedMember(
   await changeTeam(core, workspaceId, (present) => {
     const others = present.filter((each) => each.id !== id)
     if (others.filter(isActive).length >= maxActive) return present
-    const joined: Omit<Member, 'id' | 'name'> = { state: 'active', joinedAt: new Date(core.now()) }
-    const { mail: _, ...kept } = present.find((each) => each.id === id) ?? joined
+    const known = present.find((each) => each.id === id)
     const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
-    return [...others, { ...kept, id, name, ...(free && { mail }) }]
+    const { joinedAt = dateOf(core) } = known ?? {}
+    const { notifications, language }: Partial<Member> = known && isActive(known) ? known : {}
+    return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, notifications, language }]
   })
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Binary } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { WIDGET_PREFIX } from '../../contract/public-api.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { field, pictureUrl, validate } from '../rules.ts'
 import { type Image, readImage } from './image-model.ts'
@@ -42,7 +42,7 @@ const replacedLifetimeMs = 30 * dayMs
 export async function setFace(core: Core, operator: string, picture: NewPicture): Promise<string | undefined> {
   const owner = faceOf(operator)
   const isSet = picture.image.length > 0
-  const url = isSet ? await putPicture(core, owner, picture, { deleteAt: after(core, faceLifetimeMs) }) : undefined
+  const url = isSet ? await putPicture(core, owner, picture, { deleteAt: dateOf(core, faceLifetimeMs) }) : undefined
   await retireOthers(core, picture.workspaceId, owner, url)
   return url
 }
@@ -78,8 +78,6 @@ export async function findPicture({ db }: Core, id: string): Promise<Image> {
   return { contentType: found.contentType, content: found.content.value() }
 }
 
-const after = ({ now }: Core, ms: number) => new Date(now() + ms)
-
 /** Stores a picture and returns its URL. One that exists becomes the newest of its owner. */
 async function putPicture(core: Core, owner: string, picture: NewPicture, expiry: { deleteAt?: Date } = {}) {
   const { workspaceId, image, gatewayOrigin } = picture
@@ -94,7 +92,7 @@ async function putPicture(core: Core, owner: string, picture: NewPicture, expiry
   const { content, contentType } = read as Image
   const _id = createHash('sha256').update(`${workspaceId}\n${owner}\n`).update(content).digest('base64url')
   const url = `${origin}${WIDGET_PREFIX}/pictures/${_id}`
-  const stored = { workspaceId, owner, url, contentType, content: new Binary(content), storedAt: after(core, 0) }
+  const stored = { workspaceId, owner, url, contentType, content: new Binary(content), storedAt: dateOf(core) }
   await core.db.pictures.replaceOne({ _id }, { ...stored, ...expiry }, { upsert: true })
   return url
 }
@@ -114,4 +112,4 @@ const picturesOf = ({ db }: Core, workspaceId: string, owners: string[]) =>
     .toArray()
 
 const deleteLater = (core: Core, ids: string[], ms: number) =>
-  core.db.pictures.updateMany({ _id: { $in: ids } }, { $set: { deleteAt: after(core, ms) } })
+  core.db.pictures.updateMany({ _id: { $in: ids } }, { $set: { deleteAt: dateOf(core, ms) } })

@@ -7,6 +7,7 @@ import type { FeedEntryDocument } from '../feed/model.ts'
 import type { LeadDocument } from '../leads/model.ts'
 import { newToken } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
+import { idOnly, idsOf } from '../mongodb/with-id.ts'
 import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
@@ -21,9 +22,6 @@ export interface Part {
   /** Removes at most `limit` documents. Returns how many it found; 0 when none is left. Can be repeated. */
   remove(limit: number): Promise<number>
 }
-
-export const idOnly = { projection: { _id: 1 } } as const
-export const ids = (found: { _id: string }[]) => found.map(({ _id }) => _id)
 
 /** A part with a bounded number of documents, or of references. */
 export const atOnce = (remove: () => Promise<unknown>): Part => ({
@@ -64,7 +62,7 @@ export async function hideData(core: Core, kind: DataKind, wanted: string[], rem
 }
 
 export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease }: Removal): Promise<string[]> =>
-  ids(
+  idsOf(
     await hideable(core)
       [kind].find({ _id: { $in: wanted }, erasing: lease.id }, idOnly)
       .toArray(),
@@ -116,8 +114,8 @@ const conversationPart = ({ db: { conversations, subjects } }: Core, conversatio
     {
       kind: 'conversations',
       async act(found) {
-        await subjects.deleteMany({ conversationId: { $in: ids(found) } })
-        await conversations.deleteMany({ _id: { $in: ids(found) } })
+        await subjects.deleteMany({ conversationId: { $in: idsOf(found) } })
+        await conversations.deleteMany({ _id: { $in: idsOf(found) } })
       },
     },
   )
@@ -141,10 +139,10 @@ export const sessionPart = (core: Core, filter: Filter<SessionDocument>): Part =
     kind: 'sessions',
     fields: { visitorId: 1 },
     async act(found) {
-      await removeTracesOf(core, ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
-      await core.db.sessions.deleteMany({ _id: { $in: ids(found) } })
+      await removeTracesOf(core, idsOf(found), [...new Set(found.map(({ visitorId }) => visitorId))])
+      await core.db.sessions.deleteMany({ _id: { $in: idsOf(found) } })
       // The search index may have written the entry again while the session was stored.
-      await core.db.searchEntries.deleteMany({ _id: { $in: ids(found) } })
+      await core.db.searchEntries.deleteMany({ _id: { $in: idsOf(found) } })
     },
   })
 
@@ -155,7 +153,7 @@ export const deliveryPart = (core: Core, filter: Filter<DeliveryDocument>, kind 
     async act(found) {
       await removeAttemptReferences(core, found)
       // A held delivery may have been released after it was found.
-      await core.db.deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
+      await core.db.deliveries.deleteMany({ $and: [{ _id: { $in: idsOf(found) } }, filter] })
     },
   })
 
@@ -168,8 +166,8 @@ export const leadPart = (core: Core, filter: Filter<LeadDocument>): Part =>
       // the process may die, and again afterwards, because a sweep may have run meanwhile.
       const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
       await reviewAll(core, found[0]!.workspaceId, freed)
-      await core.db.leads.deleteMany({ _id: { $in: ids(found) } })
-      await core.db.searchEntries.deleteMany({ _id: { $in: ids(found) } })
+      await core.db.leads.deleteMany({ _id: { $in: idsOf(found) } })
+      await core.db.searchEntries.deleteMany({ _id: { $in: idsOf(found) } })
       await reviewAll(core, found[0]!.workspaceId, freed)
     },
   })

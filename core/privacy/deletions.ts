@@ -1,24 +1,15 @@
 import type { Collection, Document } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { inWorkspace } from '../errors.ts'
 import { whileHeld } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
+import { idOnly, idsOf } from '../mongodb/with-id.ts'
 import { logoOf } from '../pictures/pictures.ts'
 import { toSession } from '../sessions/session-store.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { sessionsIn } from './conversation-facts.ts'
-import {
-  atOnce,
-  deliveryPart,
-  documents,
-  idOnly,
-  ids as idsOf,
-  leadPart,
-  type Part,
-  partsOfSession,
-  sessionPart,
-} from './data-store.ts'
+import { atOnce, deliveryPart, documents, leadPart, type Part, partsOfSession, sessionPart } from './data-store.ts'
 import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
 import { advanceRemoval, countOpenRemovals, insertRemoval, type Removal, turnRemoval } from './removal-store.ts'
 import { beginRemoval, type RemovalList, removeParts, runRemovalStep } from './removals.ts'
@@ -290,7 +281,7 @@ export async function deleteObject(core: Core, kind: DeletionKind, id: string, s
   const removalId = removalIdOf(core, kind, id)
   const workspaceId = await workspaceOfObject(core, kind, id, scope)
   const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
-  const until = new Date(core.now() + firstLeaseMs)
+  const until = dateOf(core, firstLeaseMs)
   const begun =
     (await insertRemoval(core, removal, until)) ?? (await turnRemoval(core, removalId, ['restoring'], 'marking', until))
   // The process of the first call may have died before its announcement.
@@ -305,9 +296,9 @@ export async function undoDeletion(core: Core, workspaceId: string, scope: strin
   await workspaceOfObject(core, 'workspace', workspaceId, scope)
   const removalId = removalIdOf(core, 'workspace', workspaceId)
   const from: RemovalStage[] = ['marking', 'checking', 'restoring']
-  const undone = await turnRemoval(core, removalId, from, 'restoring', new Date(core.now() + firstLeaseMs))
+  const undone = await turnRemoval(core, removalId, from, 'restoring', dateOf(core, firstLeaseMs))
   if (!undone) return
   await restore(core, deletedBy(undone))
   // A running step on another core may still mark objects, so they are restored again.
-  await whileHeld(advanceRemoval(core, undone, 'restoring', new Date(core.now() + hiddenMs)))
+  await whileHeld(advanceRemoval(core, undone, 'restoring', dateOf(core, hiddenMs)))
 }

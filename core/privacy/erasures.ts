@@ -1,4 +1,4 @@
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { recallDeliveries } from '../deliveries/sources.ts'
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -89,13 +89,13 @@ export const visitorList: RemovalList = {
  */
 export async function eraseVisitor(core: Core, name: VisitorName, requestedBy: string): Promise<Erasure> {
   const { workspaceId } = name
-  const requestedAt = new Date(core.now())
+  const requestedAt = dateOf(core)
   const erasure: Erasure = { erasureId: newId('ers'), workspaceId, stage: 'ending', requestedBy, requestedAt }
-  const until = new Date(core.now() + clockSkewMs)
+  const until = dateOf(core, clockSkewMs)
   // New sessions look up erasures by the ids of the visitor, so the record has them from the beginning.
   const { visitorIds } = await findTraces(core, name, { until })
   const visitor = { name, until, traces: { ...noTraces(), visitorIds } }
-  const inserted = await insertErasure(core, erasure, visitor, new Date(core.now() + leaseMs))
+  const inserted = await insertErasure(core, erasure, visitor, dateOf(core, leaseMs))
   if (inserted) await runRemovalStep(core, inserted)
   return { ...erasure, stage: 'removing' }
 }

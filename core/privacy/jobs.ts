@@ -4,9 +4,8 @@ import { logFailure } from '../errors.ts'
 import { hiddenOf } from './data-store.ts'
 import { objectList } from './deletions.ts'
 import { visitorList } from './erasures.ts'
-import { oldDataList } from './old-data.ts'
 import { removalListsOf, runDueRemovals } from './removals.ts'
-import { sweepOldData } from './retention.ts'
+import { oldDataList, sweepOldData } from './retention.ts'
 
 /** Milliseconds between looks for work that another core has left. */
 const everyMs = 60_000

@@ -1,5 +1,5 @@
 import type { Collection, UpdateFilter } from 'mongodb'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { createLeases, type Lease, newToken } from '../mongodb/leases.ts'
 import {
   type ErasedVisitor,
@@ -82,7 +82,7 @@ export async function insertErasure(
 
 /** Leases an erasure, or else another removal, whose next step is due. */
 export async function claimRemoval(core: Core, until: Date): Promise<Removal | undefined> {
-  const times = { now: new Date(core.now()), until }
+  const times = { now: dateOf(core), until }
   const erasure = await erasureLeases(core).take(times)
   if (erasure) return toVisitorRemoval(erasure.lease, erasure.document)
   const found = await removalLeases(core).take(times)
@@ -147,7 +147,7 @@ export const confirmRemoval = (core: Core, removal: Held) => leasesOf(core, remo
 export async function finishRemoval(core: Core, removal: Held) {
   if (removal.kind !== 'visitor') return removalLeases(core).remove(removal.lease)
   await erasureLeases(core).write(removal.lease, {
-    $set: { stage: 'finished', finishedAt: new Date(core.now()) },
+    $set: { stage: 'finished', finishedAt: dateOf(core) },
     $unset: { visitor: '', until: '', traces: '', isSwept: '', nextAt: '', fencingToken: '' },
   })
 }

@@ -1,5 +1,5 @@
 import { createPace } from '../concurrency/pace.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { newId } from '../ids.ts'
 import { msUntil, whileHeld } from '../mongodb/leases.ts'
 import { sweepWakeups } from '../wakeups/wakeups.ts'
@@ -78,21 +78,19 @@ async function removePart(core: Core, { kind, remove }: Part, endsAt: number) {
   }
 }
 
-const later = ({ now }: Core, ms: number) => new Date(now() + ms)
-
 /** Returns false if data is left; the step is then due again. */
 async function removeNext(core: Core, removal: Removal) {
   const { kind, stage } = removal
   const next = await removalListsOf(core)[kind].next(core, removal)
   if ('waitMs' in next) {
-    await advanceRemoval(core, removal, stage, later(core, next.waitMs))
+    await advanceRemoval(core, removal, stage, dateOf(core, next.waitMs))
     return false
   }
   const left = await removeParts(core, next)
   if (left.length === 0) return true
   // The step `removed` needs all ids, so the one before does not shorten the list.
   const ids = stage === 'removed' && kind !== 'visitor' ? left : undefined
-  await advanceRemoval(core, removal, stage, later(core, 0), ids)
+  await advanceRemoval(core, removal, stage, dateOf(core), ids)
   return false
 }
 
@@ -111,17 +109,17 @@ async function step(core: Core, removal: Removal) {
     case 'ending':
     case 'marking':
       await list.hide(core, removal)
-      return advanceRemoval(core, removal, list.check ? 'checking' : 'removing', later(core, list.hiddenMs))
+      return advanceRemoval(core, removal, list.check ? 'checking' : 'removing', dateOf(core, list.hiddenMs))
     case 'checking': {
       const ids = await list.check?.(core, removal)
       return ids
-        ? advanceRemoval(core, removal, 'removing', later(core, 0), ids)
-        : advanceRemoval(core, removal, 'checking', later(core, list.hiddenMs))
+        ? advanceRemoval(core, removal, 'removing', dateOf(core), ids)
+        : advanceRemoval(core, removal, 'checking', dateOf(core, list.hiddenMs))
     }
     case 'removing':
       if (!(await removeNext(core, removal))) return
       await list.removed?.(core, removal)
-      return advanceRemoval(core, removal, 'removed', later(core, maxCallMs))
+      return advanceRemoval(core, removal, 'removed', dateOf(core, maxCallMs))
     case 'restoring':
       await list.restore?.(core, removal)
       return finishRemoval(core, removal)
@@ -129,12 +127,12 @@ async function step(core: Core, removal: Removal) {
       if (list.removesLate && !removal.visitor?.isSwept) {
         if (!(await removeNext(core, removal))) return
         // Its wake-ups are old after the same time again.
-        if (removal.visitor) return setSwept(core, removal, later(core, maxCallMs))
+        if (removal.visitor) return setSwept(core, removal, dateOf(core, maxCallMs))
       }
       await list.forget?.(core, removal)
       return (await sweepWakeups(core))
         ? finishRemoval(core, removal)
-        : advanceRemoval(core, removal, 'removed', later(core, wakeupPauseMs))
+        : advanceRemoval(core, removal, 'removed', dateOf(core, wakeupPauseMs))
   }
 }
 
@@ -144,14 +142,14 @@ export const runRemovalStep = (core: Core, removal: Removal) =>
 
 export async function beginRemoval(core: Core, removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>) {
   const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
-  const inserted = await insertRemoval(core, begun, later(core, leaseMs))
+  const inserted = await insertRemoval(core, begun, dateOf(core, leaseMs))
   if (inserted) await runRemovalStep(core, inserted)
 }
 
 /** Runs all due steps, also of other processes. Returns the milliseconds until the next one is due. */
 export async function runDueRemovals(core: Core): Promise<number | undefined> {
   for (;;) {
-    const due = await claimRemoval(core, later(core, leaseMs))
+    const due = await claimRemoval(core, dateOf(core, leaseMs))
     if (!due) return msUntil(await nextRemovalAt(core), core.now)
     await whileHeld(step(core, due))
     // A step can make conversations due for a review.

@@ -1,16 +1,35 @@
 import type { Collection, Filter, WithId } from 'mongodb'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
+import { idOnly, idsOf } from '../mongodb/with-id.ts'
 import type { Session } from '../sessions/model.ts'
 import { toSession } from '../sessions/session-store.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Retention } from '../workspaces/model.ts'
 import { retentionOf } from '../workspaces/retention.ts'
 import { factsOf, repairInbox, sessionsIn, writersIn } from './conversation-facts.ts'
-import { deliveryPart, documents, idOnly, ids as idsOf, type Part, partsOfSession } from './data-store.ts'
-import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, postponedMs } from './model.ts'
-import { countOpenRemovals } from './removal-store.ts'
-import { beginRemoval, removeParts } from './removals.ts'
+import {
+  dataOf,
+  deliveryPart,
+  documents,
+  hiddenBy,
+  hideData,
+  type Part,
+  partsOfSession,
+  showData,
+} from './data-store.ts'
+import {
+  type ConversationFacts,
+  cutOffOf,
+  type DataKind,
+  hiddenMs,
+  isConversationDue,
+  leaseMs,
+  postponedMs,
+} from './model.ts'
+import { countOpenRemovals, type Removal } from './removal-store.ts'
+import { beginRemoval, type RemovalList, removeParts } from './removals.ts'
 
 // Finds what is older than a workspace allows. Held deliveries, audit entries and ended sessions are
 // removed at once, because no call can use them meanwhile, and conversations and leads by `removals.ts`.
@@ -59,7 +78,7 @@ const leasesOf = ({ db }: Core) =>
  */
 export async function sweepOldData(core: Core): Promise<number | undefined> {
   for (;;) {
-    const times = { now: new Date(core.now()), until: new Date(core.now() + leaseMs) }
+    const times = { now: dateOf(core), until: dateOf(core, leaseMs) }
     const found = await leasesOf(core).take(times)
     if (!found) return msUntil(await leasesOf(core).nextAt(), core.now)
     const { _id, retention, sweepAfter: after } = found.document
@@ -69,7 +88,7 @@ export async function sweepOldData(core: Core): Promise<number | undefined> {
 
 async function sweepWorkspace(core: Core, sweep: Sweep) {
   const { workspaceId } = sweep
-  const end = (pauseMs: number, after?: InboxPlace) => endSweep(core, sweep, new Date(core.now() + pauseMs), after)
+  const end = (pauseMs: number, after?: InboxPlace) => endSweep(core, sweep, dateOf(core, pauseMs), after)
   const days = retentionOf(core, sweep)
   if ((await countOpenRemovals(core, workspaceId)) >= maxOpen) return end(fullAfterMs, sweep.after)
   const after = await sweepConversations(core, sweep, days)
@@ -96,10 +115,10 @@ async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: Inbox
 const dueOf = (core: Core, facts: ConversationFacts[], days: Days) =>
   facts.filter((each) => isConversationDue(each, days, core.now()))
 
-const postponed = (core: Core): NextReview => ({ ...never, postponedUntil: new Date(core.now() + postponedMs) })
+const postponed = (core: Core): NextReview => ({ ...never, postponedUntil: dateOf(core, postponedMs) })
 
 /** Returns whether there may be more to remove. */
-async function begin(core: Core, workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
+async function begin(core: Core, workspaceId: string, kind: DataKind, ids: string[]) {
   if (ids.length > 0) await beginRemoval(core, { workspaceId, kind, ids })
   return ids.length === batch
 }
@@ -272,3 +291,47 @@ function auditParts({ db }: Core, workspaceId: string, subscriptionIds: string[]
     documents(policyChanges, { workspaceId, at: isOld }, { kind: 'audit' }),
   ]
 }
+
+/** Returns what is older than the stored policy allows. */
+async function dueIdsOf(core: Core, kind: DataKind, { workspaceId, isDeletion }: Removal, ids: string[]) {
+  const workspace = await core.db.workspaces.findOne({ _id: workspaceId }, { projection: { retention: 1 } })
+  if (!workspace || isDeletion) return ids
+  const days = retentionOf(core, workspace)
+  if (kind === 'leads') {
+    const cutOff = cutOffOf(days.leads, core.now())
+    if (!cutOff) return []
+    return idsOf(await core.db.leads.find({ _id: { $in: ids }, createdAt: { $lte: cutOff } }, idOnly).toArray())
+  }
+  return conversationIdsOf(dueOf(core, await factsOf(core, ids), days))
+}
+
+/**
+ * The removal of conversations or leads. After every earlier call has ended, reads them again: what was
+ * used meanwhile, or may stay now, is shown again. So no acknowledged message is lost.
+ */
+export const oldDataList = (kind: DataKind): RemovalList => ({
+  hiddenMs,
+  removesLate: true,
+
+  async hide(core, { ids, lease }) {
+    await hideData(core, kind, ids, lease.id)
+    await wakeupsOf(core).stateChanged(...ids)
+  },
+
+  async check(core, removal) {
+    const hidden = await hiddenBy(core, kind, removal)
+    const due = await dueIdsOf(core, kind, removal, hidden)
+    const spared = [...new Set(hidden).difference(new Set(due))]
+    if (kind === 'conversations') for (const id of spared) await repairInbox(core, id)
+    // Before the decision is recorded, because this step is not repeated afterwards.
+    await showData(core, kind, spared, removal.lease.id)
+    await wakeupsOf(core).stateChanged(...spared)
+    core.metrics.spared.inc(spared.length)
+    return due
+  },
+
+  async next(core, removal) {
+    const items = removal.stage === 'removed' ? removal.ids : await hiddenBy(core, kind, removal)
+    return { items, partsOf: (some) => dataOf[kind](core, some) }
+  },
+})

@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { findSession } from '../bans/bans.ts'
 import { screenshotStoreOf } from '../commands/screenshot-store.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { field, text, validate } from '../rules.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
@@ -31,7 +31,7 @@ export async function visitorOfSubject(core: Core, workspaceId: string, external
 
 /** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
 export async function* exportVisitor(core: Core, visitor: VisitorName): AsyncIterable<string> {
-  const traces = await findTraces(core, visitor, { until: new Date(core.now()) })
+  const traces = await findTraces(core, visitor, { until: dateOf(core) })
   for await (const { screenshot, ...record } of recordsOf(core, traces)) {
     if (screenshot === undefined) {
       yield JSON.stringify(record)
@@ -53,36 +53,17 @@ interface VisitorRecord {
 
 /** What the service keeps for itself in stored data. */
 const internalOf = {
-  session: {
-    renewal: 0,
-    successor: 0,
-    provisionalFor: 0,
-    operationSessionId: 0,
-    closedBy: 0,
-    connectionVersion: 0,
-    afterErasures: 0,
-    joinedAfterErasures: 0,
-    linkedSubjectIds: 0,
-    reviewAt: 0,
-    postponedUntil: 0,
-    'consents.operation': 0,
-  },
+  session:
+    'renewal successor provisionalFor operationSessionId closedBy connectionVersion afterErasures joinedAfterErasures linkedSubjectIds reviewAt postponedUntil consents.operation',
   // Notes are internal to the workspace.
-  conversation: {
-    notes: 0,
-    told: 0,
-    unseenAt: 0,
-    reviewAt: 0,
-    postponedUntil: 0,
-    erasing: 0,
-    'bots.request.operationId': 0,
-    'bots.request.inputHash': 0,
-  },
-  command: { inputHash: 0, operationId: 0, uploads: 0, 'screenshot.uploadKey': 0 },
-  lead: { inputHash: 0, operationKey: 0, contacts: 0, fanOut: 0, visitorIds: 0, unannounced: 0, erasing: 0 },
-} as const
+  conversation: 'notes told unseenAt reviewAt postponedUntil erasing bots.request.operationId bots.request.inputHash',
+  command: 'inputHash operationId uploads screenshot.uploadKey',
+  lead: 'inputHash operationKey contacts fanOut visitorIds unannounced erasing',
+}
 
-const shown = (kind: keyof typeof internalOf) => ({ projection: internalOf[kind] })
+const shown = (kind: keyof typeof internalOf) => ({
+  projection: Object.fromEntries(internalOf[kind].split(' ').map((field) => [field, 0])),
+})
 
 /** A command with an uploaded screenshot has its file in `screenshot`. */
 async function* recordsOf(

@@ -1,6 +1,6 @@
 import { perCore } from '../core.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import type { ReportedConversation } from './model.ts'
+import { idOnly, idsOf } from '../mongodb/with-id.ts'
 
 const partSize = 200
 
@@ -36,11 +36,11 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
     const found = conversations
       .find(
         { workspaceId, lastMessageAt: { $gte: since }, ...notErasing },
-        { projection: { _id: 1 }, hint: 'by_activity', batchSize: limit + 1 },
+        { ...idOnly, hint: 'by_activity', batchSize: limit + 1 },
       )
       .sort({ lastMessageAt: -1 })
       .limit(limit)
-    return (await found.toArray()).map(({ _id }) => _id)
+    return idsOf(await found.toArray())
   },
 
   /** Reads the logs of conversations, without those that have no message of the visitor. */
@@ -81,3 +81,50 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
     }))
   },
 }))
+
+export interface ReportedConversation {
+  begunAt: Date
+  /** Time of an agent's first message after the visitor's first. */
+  answeredAt?: Date
+  scores: number[]
+  tags: string[]
+}
+
+export interface ReportRow {
+  /** A day, an hour or a tag. */
+  name: string
+  conversations: number
+  answered: number
+  /** Half of the answers came within this time. */
+  medianAnswerSeconds?: number
+  p90AnswerSeconds?: number
+  ratings: number
+  meanRating?: number
+}
+
+export interface Report {
+  firstDay: string
+  total: ReportRow
+  byDay: ReportRow[]
+  byHour: ReportRow[]
+  byTag: ReportRow[]
+}
+
+/** Percentiles are times that occurred (nearest rank). */
+export function rowOf(name: string, conversations: ReportedConversation[]): ReportRow {
+  // Clocks of cores differ, so an answer may seem older than the question.
+  const answerMs = conversations.flatMap(({ begunAt, answeredAt }) =>
+    answeredAt ? [Math.max(0, answeredAt.getTime() - begunAt.getTime())] : [],
+  )
+  const sorted = Float64Array.from(answerMs).sort()
+  const within = (share: number) => sorted[Math.ceil(share * sorted.length) - 1]! / 1000
+  const scores = conversations.flatMap((conversation) => conversation.scores)
+  return {
+    name,
+    conversations: conversations.length,
+    answered: sorted.length,
+    ...(sorted.length > 0 && { medianAnswerSeconds: within(0.5), p90AnswerSeconds: within(0.9) }),
+    ratings: scores.length,
+    ...(scores.length > 0 && { meanRating: scores.reduce((sum, score) => sum + score, 0) / scores.length }),
+  }
+}

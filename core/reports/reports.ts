@@ -6,8 +6,7 @@ import { type Core, perCore } from '../core.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { field, integer, validate } from '../rules.ts'
 import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
-import { type Report, type ReportedConversation, type ReportRow, rowOf } from './model.ts'
-import { reportStoreOf } from './report-store.ts'
+import { type Report, type ReportedConversation, type ReportRow, reportStoreOf, rowOf } from './report-store.ts'
 
 interface ReportQuery {
   workspaceId: string

@@ -2,8 +2,7 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
-import { rowOf } from './model.ts'
-import { reportStoreOf } from './report-store.ts'
+import { reportStoreOf, rowOf } from './report-store.ts'
 
 const readEveryMs = 3_600_000
 const weekMs = 7 * 86_400_000

@@ -9,6 +9,7 @@ import {
   type UniversalServerRequest,
 } from '@connectrpc/connect/protocol'
 import { ErrorCode, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { pointerToken } from '../../contract/errors.ts'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { ServiceError } from '../errors.ts'
 import { toErrorInfo } from './connect-errors.ts'
@@ -101,7 +102,7 @@ function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generato
   // These types have JSON forms of their own.
   if (type.typeName.startsWith('google.protobuf.') || !isObject(json)) return
   for (const [name, value] of Object.entries(json)) {
-    const path = `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`.slice(0, maxPathLength).toWellFormed()
+    const path = `${at}/${pointerToken(name)}`.slice(0, maxPathLength).toWellFormed()
     const field = type.fields.find((each) => each.jsonName === name || each.name === name)
     if (!field) {
       yield { path, rule: 'additionalProperties' }

@@ -4,7 +4,7 @@ import type { SessionContent } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
-import { renewSession } from './renewal.ts'
+import { renewSession } from './sessions.ts'
 
 const cores = testCores({ count: 2 })
 

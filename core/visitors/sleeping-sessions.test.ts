@@ -13,8 +13,7 @@ import { answer, codeOf, hasFailed, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { runScheduled } from '../test/scheduled-database.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
-import { renewSession } from './renewal.ts'
-import { revokeSession } from './sessions.ts'
+import { renewSession, revokeSession } from './sessions.ts'
 
 const cores = testCores({ count: 2 })
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
 import { createJobs } from '../concurrency/job.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
@@ -50,7 +50,7 @@ const sweepEveryMs = 60_000
 
 /** Removes old wake-ups. Returns whether none is left. The newest one stays until a later call. */
 export const sweepWakeups = (core: Core): Promise<boolean> =>
-  wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), new Date(core.now()))
+  wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), dateOf(core))
 
 export const wakeupJobs = (core: Core) =>
   createJobs(core, { 'sweep of wake-ups': [sweepEveryMs, () => sweepWakeups(core)] })

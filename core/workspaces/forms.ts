@@ -1,4 +1,5 @@
 import { storedValue } from '../../contract/contacts.ts'
+import { pointerToken } from '../../contract/errors.ts'
 import { leadFieldName } from '../../contract/lead-fields.ts'
 import { field, integer, issueIf, oneOf, text } from '../rules.ts'
 import type { Capabilities, FormField, FormKind } from './model.ts'
@@ -31,7 +32,7 @@ export function formIssues(form: FormField[], values: Record<string, string>) {
   return [
     ...Object.keys(values)
       .filter((name) => !known.has(name))
-      .map((name) => ({ path: `/fields/${pointerToken(name)}`, rule: 'additionalProperties' })),
+      .map((name) => ({ path: `/fields/${pointerToken(name.slice(0, 200))}`, rule: 'additionalProperties' })),
     ...form.map((defined) => {
       const value = Object.hasOwn(values, defined.name) ? values[defined.name] : undefined
       const rule = brokenRule(defined, value)
@@ -58,5 +59,3 @@ function brokenRule({ type, required, maxLength: longest }: FormField, value: st
   if (value.trim() === '') return undefined
   return storedValue(type, value) === undefined ? 'format' : undefined
 }
-
-const pointerToken = (name: string) => name.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { isShown } from '../keys/secret-box.ts'
 import type { Installation, SealedIdentitySecret } from './model.ts'
@@ -18,14 +18,14 @@ const maxReplaced = 10
 export const newIdentitySecret = (core: Core, kid: string): SealedIdentitySecret => ({
   kid,
   sealed: core.secretBox.seal(randomBytes(32).toString('base64url')),
-  createdAt: new Date(core.now()),
+  createdAt: dateOf(core),
 })
 
 /** Returns the secret, masked unless it is fresh. Errors: `IdempotencyConflict` if it is no longer accepted. */
 export function openIdentitySecret(core: Core, { identitySecrets }: Installation, kid: string): IdentitySecret {
   const found = identitySecrets.find((secret) => secret.kid === kid)
   if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-  return { kid, secret: isShown(found.createdAt, new Date(core.now())) ? core.secretBox.open(found.sealed) : '••••' }
+  return { kid, secret: isShown(found.createdAt, dateOf(core)) ? core.secretBox.open(found.sealed) : '••••' }
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { readPage } from '../page-token.ts'
@@ -19,7 +19,7 @@ export async function recordPolicyChange<R>(
   write: () => Promise<R>,
 ): Promise<R> {
   const changeId = core.plannedIds('chg', operation)
-  await insertOnce(core.db.policyChanges, { _id: changeId, ...change, at: new Date(core.now()), isConfirmed: false })
+  await insertOnce(core.db.policyChanges, { _id: changeId, ...change, at: dateOf(core), isConfirmed: false })
   let result: R
   try {
     result = await write()

@@ -1,7 +1,8 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
+import { hasDocument, idOnly, idsOf } from '../mongodb/with-id.ts'
 import { readPage } from '../page-token.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
@@ -42,7 +43,7 @@ export async function useToken(
     ...(workspaceId !== undefined && { workspaceId }),
     ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
   }
-  storeTokenUse(core, used, new Date(core.now())).catch(logFailure(core.logger, 'noting the use of a token failed'))
+  storeTokenUse(core, used, dateOf(core)).catch(logFailure(core.logger, 'noting the use of a token failed'))
 }
 
 /**
@@ -56,7 +57,7 @@ export async function revokeToken(
   { subject: by, workspaceId }: { subject: string; workspaceId?: string },
 ) {
   if (!tokenIdForm.test(tokenId)) throw invalid('/tokenId', 'pattern')
-  const revocation = { by, at: new Date(core.now()), ...(workspaceId !== undefined && { workspaceId }) }
+  const revocation = { by, at: dateOf(core), ...(workspaceId !== undefined && { workspaceId }) }
   const isKnown = await wakeupsOf(core).changing([revokedTokens], () => storeRevocation(core, tokenId, revocation))
   if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
 }
@@ -117,13 +118,13 @@ async function storeRevocation(
   const found = { _id: tokenId, ...(workspaceId !== undefined && { workspaceId }) }
   await core.db.tokens.updateOne({ ...found, revokedAt: { $exists: false } }, { $set: { ...revoked, listedAt: at } })
   await core.db.tokens.updateOne({ ...found, ...forever }, { $unset: { removeAt: '' } })
-  if (await core.db.tokens.findOne(found, { projection: { _id: 1 } })) return true
+  if (await hasDocument(core.db.tokens, found)) return true
   if (workspaceId !== undefined) return false
   // If another process has noted a use meanwhile, the token is revoked by the next call.
   return insertOnce(core.db.tokens, { _id: tokenId, ...revoked, listedAt: at })
 }
 
 async function revokedTokenIds(core: Core): Promise<string[]> {
-  const found = core.db.tokens.find({ revokedAt: { $exists: true } }, { projection: { _id: 1 }, hint: 'by_revocation' })
-  return (await found.toArray()).map(({ _id }) => _id)
+  const found = core.db.tokens.find({ revokedAt: { $exists: true } }, { ...idOnly, hint: 'by_revocation' })
+  return idsOf(await found.toArray())
 }

@@ -3,6 +3,7 @@ import { perCore } from '../core.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { newToken } from '../mongodb/leases.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
+import { hasDocument } from '../mongodb/with-id.ts'
 import {
   type Connection,
   type ConnectionStatus,
@@ -141,10 +142,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
 
-    async anyInstallationAllows(originEntries: string[]) {
-      const filter = { origins: { $in: originEntries }, enabled: true }
-      return (await installations.findOne(filter, { projection: { _id: 1 } })) !== null
-    },
+    anyInstallationAllows: (originEntries: string[]) =>
+      hasDocument(installations, { origins: { $in: originEntries }, enabled: true }),
   }
 }
 

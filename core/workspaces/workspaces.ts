@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { entriesAllowing, isOriginAllowed } from '../../contract/origins.ts'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import { announcedMaxAgeMs, createLiveCache, type LiveCache } from '../wakeups/live-cache.ts'
@@ -80,7 +80,7 @@ export async function listWorkspaces(core: Core, after: string, limit: number = 
 
 export async function createWorkspace(core: Core, name: string, operation: string = randomUUID()): Promise<Workspace> {
   validate(field('/name', name, text(1, 128)))
-  const workspace = { workspaceId: core.plannedIds('ws', operation), name, createdAt: new Date(core.now()) }
+  const workspace = { workspaceId: core.plannedIds('ws', operation), name, createdAt: dateOf(core) }
   await workspaceStoreOf(core).insertWorkspace(workspace)
   return workspace
 }
@@ -94,7 +94,7 @@ export async function updateWorkspace(
 ): Promise<Workspace> {
   await findWorkspace(core, workspaceId)
   validate(field('/name', settings.name, text(1, 128)), ...retentionIssues(settings))
-  await workspaceStoreOf(core).updateWorkspace(workspaceId, settings, new Date(core.now()), operation)
+  await workspaceStoreOf(core).updateWorkspace(workspaceId, settings, dateOf(core), operation)
   core.bus.emit('due', 'sweep of old data')
   return findWorkspace(core, workspaceId)
 }
@@ -197,7 +197,7 @@ export async function rotateIdentitySecret(
   const fresh = newIdentitySecret(core, core.plannedIds('key', operation))
   // Returns false if another write changed the secrets first.
   const tryOnce = (read: SealedIdentitySecret[]) => {
-    const at = new Date(core.now())
+    const at = dateOf(core)
     const rotated = rotatedIdentitySecrets(read, fresh, { seen, at, overlapSeconds })
     return workspaceStoreOf(core).replaceIdentitySecrets(publicSiteKey, read, rotated, operation)
   }

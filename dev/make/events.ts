@@ -4,7 +4,15 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { publicErrors } from '../../contract/errors.ts'
 import { compatibility, type EventName, eventCategories } from '../../contract/event-categories.ts'
-import { deliveryEvents, feedEvents, leadEventTypes } from '../../contract/event-kinds.ts'
+import {
+  type DeliveryEventType,
+  deliveryEvents,
+  type EventKind,
+  eventOccasions,
+  feedEvents,
+  feedEventTypes,
+  leadEventTypes,
+} from '../../contract/event-kinds.ts'
 import {
   NavigationAcknowledgementBody,
   ScreenshotAcknowledgementAnswer,
@@ -12,6 +20,7 @@ import {
   UploadAnswer,
 } from '../../gateway/schemas/commands.ts'
 import { WidgetConfigAnswer } from '../../gateway/schemas/config.ts'
+import meanings from '../../gateway/schemas/events.json' with { type: 'json' }
 import { type EventDefinition, eventDefinitions } from '../../gateway/schemas/events.ts'
 import { Envelope, PageContext } from '../../gateway/schemas/fields.ts'
 import {
@@ -51,8 +60,8 @@ function shapeOf(shape: Shape, named = true): string {
 }
 
 const rows = (Object.entries(eventDefinitions) as [EventName, EventDefinition][]).map(
-  ([name, { data, terminal, replayed, audience, meaning }]) =>
-    `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${eventCategories[name]} | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meaning} |`,
+  ([name, { data, terminal, replayed, audience }]) =>
+    `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${eventCategories[name]} | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meanings[name]} |`,
 )
 
 export function eventsDocument(): string {
@@ -63,22 +72,24 @@ export function eventsDocument(): string {
   return withRows(withMessage, 'Type | `data` | Category | Terminal | Replayed | Streams of | Meaning', rows)
 }
 
+const kinds = Object.entries(deliveryEvents) as [DeliveryEventType, EventKind][]
+
 export function receivingDocument(): string {
-  const rows = Object.entries(deliveryEvents).map(([name, { version, category, scope, when, data, ...kind }]) => {
+  const rows = kinds.map(([name, { version, category, scope, data, hasLeadFields }]) => {
     const { properties, required = [] } = data as Shape & { properties: Record<string, Shape> }
     const fields = Object.entries(properties).map(([field, { description, enum: values }]) => {
       const optional = required.includes(field) ? '' : ' if known'
       return `\`${field}\`${optional}${description ? ` (${description})` : ''}${values ? `: \`${values.join('`, `')}\`` : ''}`
     })
-    const mapped = 'hasLeadFields' in kind ? ', the mapped fields' : ''
-    return `| \`${name}\` | ${version} | ${category} | \`${scope}\` | ${when} | ${fields.join(', ')}${mapped} |`
+    const mapped = hasLeadFields ? ', the mapped fields' : ''
+    return `| \`${name}\` | ${version} | ${category} | \`${scope}\` | ${eventOccasions[name]} | ${fields.join(', ')}${mapped} |`
   })
   const document = readProjectFile('docs/receiving-leads.md')
   return withRows(document, '`eventType` | Version | Category | Scope | When | `data`', rows)
 }
 
 export function eventListModule(): string {
-  const rows = Object.entries(deliveryEvents).map(([type, { when }]) => `  '${type}': '${when}',`)
+  const rows = Object.entries(eventOccasions).map(([type, when]) => `  '${type}': '${when}',`)
   const leadTypes = leadEventTypes.map((type) => `  '${type}',`)
   return `// Written from contract/event-kinds.ts: \`npm run make -- events\`.
 
@@ -95,7 +106,7 @@ ${leadTypes.join('\n')}
 }
 
 export function integratingDocument(): string {
-  const rows = Object.entries(feedEvents).map(([type, { scope, when }]) => `| \`${type}\` | \`${scope}\` | ${when} |`)
+  const rows = feedEventTypes.map((type) => `| \`${type}\` | \`${feedEvents[type].scope}\` | ${eventOccasions[type]} |`)
   return withRows(readProjectFile('docs/integrating.md'), '`type` | Content needs | When', rows)
 }
 
@@ -123,11 +134,10 @@ function typeOf(shape: Shape, named = true): string {
 }
 
 function eventKindsSource() {
-  const kinds = Object.entries(deliveryEvents)
-  const types = kinds.map(([name, { when, data, ...kind }]) => {
+  const types = kinds.map(([name, { data, hasLeadFields }]) => {
     // The mapped fields of a lead are texts.
-    const shape = 'hasLeadFields' in kind ? { ...data, additionalProperties: { type: 'string' } } : data
-    return `/** Sent when ${when}. */\n'${name}': ${typeOf(shape as Shape)}`
+    const shape = hasLeadFields ? { ...data, additionalProperties: { type: 'string' } } : data
+    return `/** Sent when ${eventOccasions[name]}. */\n'${name}': ${typeOf(shape as Shape)}`
   })
   const versions = kinds.map(([name, { version }]) => `'${name}': '${version}',`)
   return `// Written by \`npm run make -- events\` from contract/event-kinds.ts.

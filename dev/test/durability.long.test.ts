@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { Collection } from 'mongodb'
 import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
+import { writeConcernFor } from '../../core/database/client-options.ts'
 import { openDatabase } from '../../core/database/database.ts'
-import { writeConcernFor } from '../../core/database/durability.ts'
 import { attachEngine } from '../engine/engine.ts'
 
 /** Opens a database on an engine of its own. The test reads the engine's journal. */

@@ -10,6 +10,8 @@ const BOT_SCOPE = 'bots:act'
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 const SECRET = /^[\w-]{43}$/
 
+type Headed = Pick<FastifyRequest, 'headers'>
+
 /** Cookies: `console` is the session, `sign_in` the browser in which a sign-in at a provider began. */
 type CookieKind = 'console' | 'sign_in'
 
@@ -17,7 +19,7 @@ type CookieKind = 'console' | 'sign_in'
  * Returns the origin of the console's page. Throws `PermissionDenied` if the request does not come from
  * the script of a page of this host.
  */
-export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL {
+export function consoleOrigin({ headers }: Headed): URL {
   const { origin, 'sec-fetch-site': site = 'same-origin', [CONSOLE_HEADER]: marker } = headers
   const isConsole = origin !== undefined && URL.canParse(origin) && site === 'same-origin' && marker === '1'
   if (!isConsole) throw new GatewayError('PermissionDenied')
@@ -32,18 +34,14 @@ function cookieName(kind: CookieKind, { protocol, port }: URL) {
   return protocol === 'https:' ? `__Host-service_${kind}` : `service_${kind}_${port || '80'}`
 }
 
-export function cookieSecret(
-  { headers }: Pick<FastifyRequest, 'headers'>,
-  kind: CookieKind,
-  origin: URL,
-): string | undefined {
+export function cookieSecret({ headers }: Headed, kind: CookieKind, origin: URL): string | undefined {
   const prefix = `${cookieName(kind, origin)}=`
   const found = (headers.cookie ?? '').split(/; */).find((pair) => pair.startsWith(prefix))
   const secret = found?.slice(prefix.length)
   return secret !== undefined && SECRET.test(secret) ? secret : undefined
 }
 
-export const consoleSecret = (request: Pick<FastifyRequest, 'headers'>): string | undefined =>
+export const consoleSecret = (request: Headed): string | undefined =>
   cookieSecret(request, 'console', consoleOrigin(request))
 
 /**
@@ -67,7 +65,7 @@ export function setCookie(
  * session. Throws `Unauthenticated` if the request has neither, and `PermissionDenied` for a cookie that
  * does not come from the console.
  */
-export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): string {
+export function consoleAuthorization(request: Headed): string {
   if (request.headers.authorization !== undefined || request.headers.cookie === undefined)
     return operatorAuthorization(request)
   const secret = consoleSecret(request)
@@ -79,20 +77,20 @@ export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): 
  * Returns the header to forward to a core, which alone can verify it. Throws `Unauthenticated` if it has a
  * service token, or anything else that is no workspace session.
  */
-export function operatorAuthorization(request: Pick<FastifyRequest, 'headers'>): string {
+export function operatorAuthorization(request: Headed): string {
   const { token, audiences } = unverifiedToken(request)
   if (!audiences.includes(AUDIENCE)) throw new GatewayError('Unauthenticated')
   return `Bearer ${token}`
 }
 
 /** Returns the header of a bot to forward; undefined for other callers. */
-export function botAuthorization(request: Pick<FastifyRequest, 'headers'>): string | undefined {
+export function botAuthorization(request: Headed): string | undefined {
   const { token, audiences, scopes } = unverifiedToken(request)
   const isBot = audiences.includes(SERVICE_AUDIENCE) && !audiences.includes(AUDIENCE) && scopes.includes(BOT_SCOPE)
   return isBot ? `Bearer ${token}` : undefined
 }
 
-function unverifiedToken({ headers }: Pick<FastifyRequest, 'headers'>) {
+function unverifiedToken({ headers }: Headed) {
   const token = BEARER.exec(headers.authorization ?? '')?.[1] ?? ''
   try {
     const { aud, scope } = decodeJwt(token)

@@ -1,14 +1,16 @@
 import swagger, { type FastifyDynamicSwaggerOptions, type SwaggerTransform } from '@fastify/swagger'
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
-import { type PublicError, publicErrors } from '../../contract/errors.ts'
+import { correlationIdPattern } from '../../contract/correlation-id.ts'
+import { type PublicError, type PublicErrorCode, publicErrors } from '../../contract/errors.ts'
 import type { EventName } from '../../contract/event-categories.ts'
+import { type DeliveryEventType, deliveryEvents, type EventKind, eventOccasions } from '../../contract/event-kinds.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
+import { SESSION_REFUSALS } from '../limits/refusals.ts'
+import meanings from '../schemas/events.json' with { type: 'json' }
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
-import { Envelope, portablePatterns } from '../schemas/fields.ts'
+import { Envelope, OperationId, portablePatterns } from '../schemas/fields.ts'
 import texts from './document.json' with { type: 'json' }
 import { streamAnswer } from './event-stream-description.ts'
-import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
-import { webhookPaths, webhookSchemas } from './webhook-description.ts'
 
 type Json = Record<string, unknown>
 
@@ -139,10 +141,7 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
 
 function eventSchemas(): Json {
   const names = Object.keys(eventDefinitions) as EventName[]
-  const schemas = names.map((name) => [
-    `Event.${name}`,
-    { ...eventSchema(name), description: eventDefinitions[name].meaning },
-  ])
+  const schemas = names.map((name) => [`Event.${name}`, { ...eventSchema(name), description: meanings[name] }])
   const mapping = Object.fromEntries(names.map((name) => [name, `#/components/schemas/Event.${name}`]))
   const oneOf = Object.values(mapping).map(($ref) => ({ $ref }))
   const described = {
@@ -168,4 +167,97 @@ function copyOf(value: object): object {
       return key === 'pattern' ? (portablePatterns[item] ?? item) : item
     }),
   )
+}
+
+type OwnHeader = keyof typeof texts.headers
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route needs a workspace session. It is then not part of the widget API. */
+    operator?: boolean
+    /** Error codes of the route, in addition to those of its checks. */
+    errors?: readonly PublicErrorCode[]
+    headers?: readonly OwnHeader[]
+    stream?: boolean
+  }
+}
+
+const OF_PAGES: PublicErrorCode[] = ['OriginNotAllowed', 'WidgetVersionUnsupported']
+const OF_OPERATORS: PublicErrorCode[] = ['Unauthenticated', 'PermissionDenied']
+const EVERY_ROUTE: PublicErrorCode[] = ['CredentialInUrl', 'ValidationFailed', 'InternalError', 'ServiceUnavailable']
+
+const when = (applies: unknown, ...codes: PublicErrorCode[]) => (applies ? codes : [])
+
+const errorsOf = (config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> =>
+  new Set([
+    ...EVERY_ROUTE,
+    ...(config.operator ? OF_OPERATORS : OF_PAGES),
+    ...when(config.scoped, ...SESSION_REFUSALS),
+    ...when(config.scoped && !config.expiredToo, 'GrantExpired'),
+    ...when(hasBody, 'UnsupportedMediaType', 'PayloadTooLarge'),
+    ...when(config.idempotent, 'IdempotencyKeyInvalid', 'IdempotencyConflict', 'OperationInProgress'),
+    ...when(config.keyField, 'IdempotencyKeyMismatch'),
+    ...when(config.advertisedBy, 'RouteNotAdvertised'),
+    ...when(config.rate, 'RateLimited'),
+    ...(config.errors ?? []),
+  ])
+
+const { common, answers } = texts
+const VERSION = { ...common.version, schema: { type: 'string', enum: [CONTRACT_VERSION] }, example: CONTRACT_VERSION }
+const EVERY_HEADER = { ...common.correlationId, schema: { type: 'string', pattern: correlationIdPattern } }
+
+/** Describes the request headers without `Authorization`, which the security scheme describes. */
+function parametersOf({ idempotent, keyField, headers = [], operator }: FastifyContextConfig): Json[] {
+  const key = { ...common.idempotencyKey, schema: OperationId, required: idempotent === true }
+  if (keyField) key.description += ` Equal to \`${keyField}\`.`
+  const every = operator ? [EVERY_HEADER] : [common.origin, VERSION, EVERY_HEADER]
+  return [...every, ...(idempotent ? [key] : []), ...headers.map((name) => texts.headers[name])]
+}
+
+const headersOfAnswer = ({ scoped, operator, idempotent, headers }: FastifyContextConfig, status: number): Json => ({
+  'X-Correlation-Id': answers.correlationId,
+  ...(idempotent && status < 300 && { 'Idempotency-Replayed': answers.replayed }),
+  ...((scoped || operator) && { 'Cache-Control': answers.cacheControl }),
+  ...(headers?.includes('If-None-Match') && { ETag: answers.etag }),
+})
+
+const headersOfFailure = (status: number): Json => ({
+  'X-Correlation-Id': answers.correlationId,
+  ...((status === 429 || status === 503) && { 'Retry-After': answers.retryAfter }),
+  ...(status === 401 && { 'WWW-Authenticate': answers.authenticate }),
+})
+
+const { operation, schema } = texts.webhooks
+const kinds = Object.entries(deliveryEvents) as [DeliveryEventType, EventKind][]
+const schemaName = (type: string) => `Webhook.${type}`
+const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+
+/** Returns `receiveLeadCaptured` for `lead.captured`. */
+const operationIdOf = (type: string) =>
+  ['receive', ...type.split(/[.-]/).map((word) => `${word[0]!.toUpperCase()}${word.slice(1)}`)].join('')
+
+function webhookPaths(): Json {
+  return Object.fromEntries(
+    kinds.map(([type, { version, example }]) => {
+      const occurredAt = '2026-11-20T12:00:00.000Z'
+      const body = { eventType: type, id: 'dlv_1', contractVersion: version, occurredAt, data: example }
+      const content = { 'application/json': { schema: refOf(schemaName(type)), example: body } }
+      const summary = `Sent when ${eventOccasions[type]}`
+      const requestBody = { required: true, content }
+      return [type, { post: { ...operation, operationId: operationIdOf(type), summary, requestBody } }]
+    }),
+  )
+}
+
+function webhookSchemas(): Json {
+  const schemas = kinds.map(([type, { hasLeadFields, data }]) => {
+    const properties = {
+      eventType: { type: 'string', enum: [type] },
+      ...schema.properties,
+      // The mapped fields of a lead are texts.
+      data: hasLeadFields ? { ...data, additionalProperties: { type: 'string' } } : data,
+    }
+    return [schemaName(type), { ...schema, description: `Sent when ${eventOccasions[type]}.`, properties }]
+  })
+  return Object.fromEntries(schemas)
 }

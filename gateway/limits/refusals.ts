@@ -6,19 +6,19 @@ import { type GatewayError, toGatewayError } from '../errors.ts'
 import { perGateway } from '../gateway.ts'
 import { enforce, limiterOf } from './rate-limits.ts'
 
-const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
-  'OriginNotAllowed',
-  'OriginMismatch',
+/** Errors of a grant and of its session, except that the grant has expired. */
+export const SESSION_REFUSALS: PublicErrorCode[] = [
   'GrantMissing',
   'GrantInvalid',
-  'GrantExpired',
+  'OriginMismatch',
   'SessionExpired',
   'SessionClosed',
   'SessionRevoked',
   'VisitorBanned',
   'ConnectionDisabled',
-  'InstallationNotFound',
-])
+]
+const OTHER_REFUSALS: PublicErrorCode[] = ['GrantExpired', 'OriginNotAllowed', 'InstallationNotFound']
+const REFUSALS = new Set([...SESSION_REFUSALS, ...OTHER_REFUSALS])
 
 /** Number of grants to cache, and of accepted values to remember. */
 export const GRANTS_MAX = 50_000

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
-import { Type } from 'typebox'
 import { type Message, Presence, TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { operationOf, visitorOf } from '../checks/grant.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
@@ -26,11 +25,18 @@ import {
   TypingBody,
 } from '../schemas/messages.ts'
 import operations from './operations.json' with { type: 'json' }
-import { answerOnce, operation } from './sessions.ts'
+import { answerOnce, nothing, operation, report } from './sessions.ts'
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 const presences = { here: Presence.HERE, away: Presence.AWAY }
 const EVENT_ID_MAX_LENGTH = 256
+const sends = {
+  scoped: true,
+  idempotent: true,
+  keyField: 'clientOperationId',
+  rate: 'sends',
+  errors: ['ConsentRequired'],
+} as const
 
 /**
  * POST and GET /messages, POST /messages/{clientOperationId}/retry, /messages/{messageId}/stop,
@@ -44,13 +50,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/messages',
     {
       schema: { ...operations.sendMessage, body: SendMessageBody, response: { 202: SendMessageAnswer } },
-      config: {
-        scoped: true,
-        idempotent: true,
-        keyField: 'clientOperationId',
-        rate: 'sends',
-        errors: ['ConsentRequired'],
-      },
+      config: sends,
     },
     async (request, reply) => {
       return reply.code(202).send(await send(reply, request.body))
@@ -66,14 +66,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: SendMessageBody,
         response: { 202: SendMessageAnswer },
       },
-      config: {
-        scoped: true,
-        advertisedBy: 'messageRetryRoute',
-        errors: ['ConsentRequired'],
-        idempotent: true,
-        keyField: 'clientOperationId',
-        rate: 'sends',
-      },
+      config: { ...sends, advertisedBy: 'messageRetryRoute' },
     },
     async (request, reply) => {
       if (request.params.clientOperationId !== request.body.clientOperationId)
@@ -118,7 +111,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       schema: {
         ...operations.reportReceipt,
         body: ReceiptBody,
-        response: { 204: Type.Null({ description: 'The states are stored.' }) },
+        response: nothing('The states are stored.'),
       },
       config: { scoped: true, advertisedBy: 'receipts', rate: 'calls' },
     },
@@ -137,15 +130,9 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       schema: {
         ...operations.setTyping,
         body: TypingBody,
-        response: { 204: Type.Null({ description: 'Operators are notified.' }) },
+        response: nothing('Operators are notified.'),
       },
-      config: {
-        scoped: true,
-        advertisedBy: 'typing',
-        idempotent: 'optional',
-        rate: 'calls',
-        errors: ['ConsentRequired'],
-      },
+      config: { ...report, advertisedBy: 'typing' },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -178,7 +165,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       schema: {
         ...operations.reportPresence,
         body: PresenceBody,
-        response: { 204: Type.Null({ description: 'Operators are notified.' }) },
+        response: nothing('Operators are notified.'),
       },
       config: { scoped: true, advertisedBy: 'presence', rate: 'presence', errors: ['ConsentRequired'] },
     },

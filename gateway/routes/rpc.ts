@@ -1,19 +1,35 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { type DescMethod, fromBinary } from '@bufbuild/protobuf'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { codeToHttpStatus, endStreamToJson, errorToJson } from '@connectrpc/connect/protocol-connect'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { connectCodeOf } from '../../contract/errors.ts'
+import type { CoreNode, Failure } from '../../core-client/core-pool.ts'
+import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
+import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { botAuthorization, consoleAuthorization } from '../checks/operator-session.ts'
 import { keepPrivate, mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
-import { GatewayError, invalid, unavailable } from '../errors.ts'
+import { callBudgetOf } from '../core-calls/core-clients.ts'
+import { GatewayError, invalid, toGatewayError, unavailable } from '../errors.ts'
+import type { Gateway } from '../gateway.ts'
+import { endBody } from '../http/failures.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { type Check, inOrder } from '../in-order.ts'
 import { takeRate } from '../limits/rate-limits.ts'
 import { enterRead, enterStream } from '../limits/reads.ts'
-import { answerConnectFailures } from '../rpc/connect-failures.ts'
-import { createCoreForwarder } from '../rpc/core-forwarder.ts'
-import { botMethods, isRead, isStream, operatorMethods, waitMaxMs } from '../rpc/forwarded-methods.ts'
+import {
+  botMethods,
+  isRead,
+  isRepeatable,
+  isStream,
+  operatorMethods,
+  pathOf,
+  waitMaxMs,
+} from '../rpc/forwarded-methods.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -148,4 +164,109 @@ function requestHeaders(request: Pick<FastifyRequest, 'headers' | 'id' | 'rpc'>)
 
 function pick(headers: IncomingHttpHeaders, names: string[]): IncomingHttpHeaders {
   return Object.fromEntries(names.filter((name) => headers[name] !== undefined).map((name) => [name, headers[name]]))
+}
+
+type ReplyOptions = Parameters<FastifyReply['from']>[1]
+
+interface ForwardedCall {
+  method: DescMethod
+  signal: AbortSignal
+}
+
+/** How long a stream may send no bytes: longer than the longest heartbeat interval of a core. */
+const STREAM_SILENCE_MAX_MS = 330_000
+
+/** Forwards calls with `reply.from` of `@fastify/http-proxy`, over the connections of the pool. */
+function createCoreForwarder(gateway: Gateway) {
+  const deadlineMs = gateway.config.CORE_DEADLINE_MS
+  /** The call for which `reply.from` is running. It calls `request` before it returns. */
+  let current: (ForwardedCall & { core: CoreNode }) | undefined
+
+  function send(core: CoreNode, reply: FastifyReply, call: ForwardedCall, from: ReplyOptions): Promise<Readable> {
+    return new Promise((resolve, reject) => {
+      current = { ...call, core }
+      reply.from(pathOf(call.method), {
+        ...from,
+        getUpstream: () => new URL(core.url).origin,
+        onError: (_reply, { error }) => reject(error.cause ?? error),
+        onResponse: (_request, _reply, answer) => resolve((answer as unknown as { stream: Readable }).stream),
+      })
+      current = undefined
+    })
+  }
+
+  function classifyFailure(error: unknown, { method, signal }: ForwardedCall): Failure {
+    if (signal.aborted) return 'abandoned'
+    const isTimeout = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
+    return !isTimeout && (wasNeverSent(error) || isRepeatable(method)) ? 'repeatable' : 'lost'
+  }
+
+  return {
+    /** The HTTP client of `@fastify/http-proxy`. */
+    client: {
+      request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void) {
+        const { core, method, signal } = current!
+        const bodyTimeout = isStream(method) ? STREAM_SILENCE_MAX_MS : deadlineMs
+        const headersTimeout = deadlineMs + waitMaxMs(method)
+        core.request({ path, headers, body, signal, headersTimeout, bodyTimeout }).then(
+          (answer) => done(null, answer),
+          (error) => done(error),
+        )
+      },
+    },
+    /**
+     * Resolves to the body of the answer, whose status and headers `reply` then has; fails over while the
+     * call may be repeated. Rejects if no core answers.
+     */
+    forward: (reply: FastifyReply, call: ForwardedCall, from: ReplyOptions): Promise<Readable> =>
+      callBudgetOf(gateway).run(() =>
+        gateway.cores.call(
+          (core) => send(core, reply, call, from),
+          (error) => classifyFailure(error, call),
+        ),
+      ),
+  }
+}
+
+const END_STREAM_FLAG = 2
+
+function answerConnectFailures(app: FastifyInstance) {
+  app.setErrorHandler(async (error, request, reply) => {
+    const failure = toGatewayError(error)
+    if (failure.rule.httpStatus >= 500) request.log.warn({ code: failure.code }, 'request failed')
+    await endBody(failure, reply, app.gateway.config.BODY_LIMIT_BYTES)
+    return sendConnectFailure(reply, failure)
+  })
+}
+
+function sendConnectFailure(reply: FastifyReply, failure: GatewayError) {
+  const { retryable, terminal, httpStatus } = failure.rule
+  const { code, retryAfter, details } = failure
+  const value = { code, retryable, terminal, retryAfter, issues: details.issues ?? [] }
+  // Also for a method that operators may not call.
+  const connectCode = code === 'NotFound' ? Code.Unimplemented : connectCodeOf(failure.rule)
+  const error = new ConnectError(code, connectCode, undefined, [{ desc: ErrorInfoSchema, value }])
+  const type = reply.request.headers['content-type'] ?? ''
+  // A streaming call gets its error inside a stream with status 200.
+  if (/^application\/connect\+(?:json|proto)$/i.test(type))
+    return reply.code(200).header('content-type', type).send(endOfStream(error))
+  if (code === 'Unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter))
+  if (details.allow !== undefined) reply.header('allow', details.allow.join(', '))
+  const status = httpStatus === 405 || httpStatus === 415 ? httpStatus : codeToHttpStatus(error.code)
+  return reply
+    .code(status)
+    .header('content-type', 'application/json')
+    .serializer(JSON.stringify)
+    .send(errorToJson(error, undefined))
+}
+
+/** Encodes the last frame of a stream (Connect protocol, «Streaming RPCs»). */
+function endOfStream(error: ConnectError): Buffer {
+  const json = Buffer.from(JSON.stringify(endStreamToJson(new Headers(), error, undefined)))
+  const frame = Buffer.alloc(5 + json.length)
+  frame.writeUInt8(END_STREAM_FLAG, 0)
+  frame.writeUInt32BE(json.length, 1)
+  json.copy(frame, 5)
+  return frame
 }

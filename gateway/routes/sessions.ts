@@ -24,6 +24,8 @@ import {
 import operations from './operations.json' with { type: 'json' }
 
 export const operation = { scoped: true, idempotent: true, rate: 'calls' } as const
+export const report = { scoped: true, idempotent: 'optional', rate: 'calls', errors: ['ConsentRequired'] } as const
+export const nothing = (description: string) => ({ 204: Type.Null({ description }) })
 
 /** POST /sessions, /sessions/renew, /sessions/close, /sessions/consent, /context/page, POST and DELETE /sessions/identify */
 export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
@@ -142,15 +144,9 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       schema: {
         ...operations.reportPageContext,
         body: PageContext,
-        response: { 204: Type.Null({ description: 'The page context is stored.' }) },
+        response: nothing('The page context is stored.'),
       },
-      config: {
-        scoped: true,
-        advertisedBy: 'pageContext',
-        idempotent: 'optional',
-        rate: 'calls',
-        errors: ['ConsentRequired'],
-      },
+      config: { ...report, advertisedBy: 'pageContext' },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)

@@ -12,6 +12,10 @@ export interface StaticFolders {
   widget?: string
 }
 
+const builtIn = (part: string) => join(import.meta.dirname, '../..', part, 'dist')
+/** The folders that `npm run build` writes. */
+export const builtFolders: StaticFolders = { console: builtIn('console'), widget: builtIn('widget') }
+
 const CONSOLE_PREFIX = '/console'
 const FOREVER = 'public, max-age=31536000, immutable'
 const SHORT = 'public, max-age=300'

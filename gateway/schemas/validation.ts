@@ -1,4 +1,5 @@
 import type { FastifySchemaValidationError, FastifyServerOptions, preValidationHookHandler } from 'fastify'
+import { pointerToken } from '../../contract/errors.ts'
 import { useLineFeedsIn } from '../../contract/line-ends.ts'
 import { GatewayError, invalid } from '../errors.ts'
 
@@ -76,8 +77,4 @@ export const refuseUnknownBody: preValidationHookHandler = (request, _reply, don
 export const useLineFeedsInBody: preValidationHookHandler = ({ body }, _reply, done) => {
   if (typeof body === 'object' && body !== null) useLineFeedsIn(body)
   done()
-}
-
-function pointerToken(name: string) {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }

@@ -25,8 +25,6 @@ export async function serveMetrics(
     response.writeHead(200, { 'content-type': registry.contentType }).end(text)
   })
   boundServer(server)
-  await listenOn({ host: ['METRICS_HOST', host], port: ['METRICS_PORT', port] }, (address) =>
-    once(server.listen({ host: address, port }), 'listening'),
-  )
+  await listenOn('METRICS', host, port, (address) => once(server.listen({ host: address, port }), 'listening'))
   return { port: (server.address() as AddressInfo).port, close: () => closeServer(server) }
 }

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { filledText, oneOf, port, SettingError } from './settings.ts'
+import texts from './settings.json' with { type: 'json' }
+import { described, filledText, oneOf, port, SettingError } from './settings.ts'
 import { failStart } from './start-faults.ts'
 
-export const processSettings = {
-  LOG_LEVEL: oneOf(
-    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    'info',
-    'Least severe level that is logged.',
-  ),
-  METRICS_HOST: filledText('::', 'Address of the metrics port; all by default.'),
-  METRICS_PORT: port(0, 'Port of `/metrics`, for Prometheus; 0 for none.'),
-}
+export const processSettings = described(
+  {
+    LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info'),
+    METRICS_HOST: filledText('::'),
+    METRICS_PORT: port(0),
+  },
+  texts,
+)
 
 /** The service token is missing. A core that starts at the same time may still create it. */
 export class MissingTokenError extends SettingError {

@@ -8,7 +8,7 @@ import { defineSettings, integer, text } from './settings.ts'
 const folder = mkdtempSync(join(tmpdir(), 'settings-test-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const { read } = defineSettings({ SECRET_KEYS: text('Keys.'), CORE_PORT: integer(8090, 1, 65_535, 'Port.') })
+const { read } = defineSettings({ SECRET_KEYS: text(), CORE_PORT: integer(8090, 1, 65_535) }, {})
 
 function fileWith(content: string): string {
   const path = join(folder, `secret-${content.length}`)

@@ -5,13 +5,17 @@ import { SettingError } from './start-faults.ts'
 
 export { SettingError }
 
-/** `texts` describes settings that have no description yet. */
-export function defineSettings<Properties extends TProperties>(
-  properties: Properties,
-  texts: { [Name in keyof Properties]?: string } = {},
-) {
+type Texts<Properties> = { [Name in keyof Properties]?: string }
+
+/** Gives settings the texts that documents and errors show. */
+export function described<Properties extends TProperties>(properties: Properties, texts: Texts<Properties>) {
   for (const [name, description] of Object.entries(texts)) Object.assign(properties[name]!, { description })
-  const schema = Type.Object(properties)
+  return properties
+}
+
+/** `texts` describes the settings that have no description yet. */
+export function defineSettings<Properties extends TProperties>(properties: Properties, texts: Texts<Properties>) {
+  const schema = Type.Object(described(properties, texts))
   return {
     properties,
     /**
@@ -49,30 +53,28 @@ function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
   throw new SettingError(`${name + fileSuffix}: ${path} is empty`)
 }
 
-export const integer = (fallback: number, minimum: number, maximum: number, description = '') =>
-  Type.Integer({ default: fallback, minimum, maximum, description })
+export const integer = (fallback: number, minimum: number, maximum: number) =>
+  Type.Integer({ default: fallback, minimum, maximum })
 
 /** A port to listen on. Depending on the setting, 0 means any free port or no port. */
-export const port = (fallback: number, description: string) => integer(fallback, 0, 65_535, description)
+export const port = (fallback: number) => integer(fallback, 0, 65_535)
 
-export const text = (description = '', options: { pattern?: string; maxLength?: number } = {}) =>
-  Type.String({ default: '', ...options, description })
+export const text = (options: { pattern?: string; maxLength?: number } = {}) => Type.String({ default: '', ...options })
 
-export const filledText = (fallback: string, description = '', pattern = '') =>
-  Type.String({ default: fallback, minLength: 1, pattern, description })
+export const filledText = (fallback: string, pattern = '') => Type.String({ default: fallback, minLength: 1, pattern })
 
 /** A service token. Optional, because a process may read its token from the data folder. */
-export const token = (description: string) => Type.Optional(Type.String({ minLength: 16, description }))
+export const token = () => Type.Optional(Type.String({ minLength: 16 }))
 
-export const oneOf = <const Value extends string>(values: readonly Value[], fallback: Value, description: string) =>
+export const oneOf = <const Value extends string>(values: readonly Value[], fallback: Value) =>
   Type.Unsafe<Value>(
     Type.Union(
       values.map((value) => Type.Literal(value)),
-      { default: fallback, description },
+      { default: fallback },
     ),
   )
 
-export const onOff = (description = '') => oneOf(['on', 'off'], 'on', description)
+export const onOff = () => oneOf(['on', 'off'], 'on')
 
 export const splitList = (list: string): string[] =>
   list

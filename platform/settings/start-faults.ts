@@ -37,34 +37,28 @@ export async function runCommand(name: string, run: () => Promise<unknown>) {
   }
 }
 
-interface ListenSettings {
-  host: [name: string, value: string]
-  port: [name: string, value: number]
-}
-
 /**
- * Calls `listen` with the host. If the machine has no IPv6, `::` becomes `0.0.0.0`. Errors: `SettingError` that
- * names the setting, if the address or the port cannot be used.
+ * Calls `listen` with the host of a part. If the machine has no IPv6, `::` becomes `0.0.0.0`. Errors: `SettingError`
+ * that names the setting, if the address or the port cannot be used.
  */
-export async function listenOn<T>(settings: ListenSettings, listen: (host: string) => Promise<T>): Promise<T> {
-  const [, host] = settings.host
+export async function listenOn<T>(part: string, host: string, port: number, listen: (host: string) => Promise<T>) {
   try {
     return await listen(host).catch((error: NodeJS.ErrnoException) => {
       if (host !== '::' || error.code !== 'EAFNOSUPPORT') throw error
       return listen('0.0.0.0')
     })
   } catch (error) {
-    const fault = listenFault((error as NodeJS.ErrnoException).code, settings)
+    const fault = listenFault((error as NodeJS.ErrnoException).code, part, host, port)
     throw fault === undefined ? error : new SettingError(fault, { cause: error })
   }
 }
 
-function listenFault(code: string | undefined, { host, port }: ListenSettings) {
+function listenFault(code: string | undefined, part: string, host: string, port: number) {
   if (code === 'EADDRINUSE')
-    return `${port[0]}: the port ${port[1]} is in use; stop the process that uses it, or set another port`
-  if (code === 'EACCES') return `${port[0]}: this user may not listen on port ${port[1]}; set a port above 1023`
+    return `${part}_PORT: the port ${port} is in use; stop the process that uses it, or set another port`
+  if (code === 'EACCES') return `${part}_PORT: this user may not listen on port ${port}; set a port above 1023`
   if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT'].includes(code ?? ''))
-    return `${host[0]}: this machine has no address ${JSON.stringify(host[1])}; set one of its addresses, or :: for all`
+    return `${part}_HOST: this machine has no address ${JSON.stringify(host)}; set one of its addresses, or :: for all`
   return undefined
 }
 

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 it('logs an error before a process reaches its memory limit', async () => {
   const script = `
     import { createLogger } from './platform/observability/logger.ts'
-    import { warnNearMemoryLimit } from './platform/observability/memory-warning.ts'
+    import { warnNearMemoryLimit } from './platform/observability/process-metrics.ts'
     warnNearMemoryLimit(createLogger('core', 'info'))
     const objects = (length) => Array.from({ length }, (_, index) => ({ index }))
     const kept = [objects(2_000_000)]

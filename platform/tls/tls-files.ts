@@ -4,7 +4,6 @@ import { createSecureContext } from 'node:tls'
 import type { LineLogger } from '../observability/logger.ts'
 import { fileFault, SettingError } from '../settings/start-faults.ts'
 
-/** Paths of PEM files. */
 interface TlsPaths {
   /** Path of the authorities that verify the certificate of the other side. */
   ca?: string

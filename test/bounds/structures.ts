@@ -175,9 +175,12 @@ export const structures: Record<string, Record<string, string>> = {
   },
   'core/sessions/grants.ts': { verified: 'LRU of maxVerified' },
   'core/keys/keyring.ts': { derived: 'the purposes', announced: 'the live cores' },
-  'core-client/connect-cores.ts': { connected: 'the cores' },
+  'core-client/connect-cores.ts': {
+    connected: 'the cores',
+    found: 'names in the settings',
+    unresolved: 'the names of CORE_URLS',
+  },
   'core-client/core-pool.ts': { followers: 'modules', members: 'the cores' },
-  'core-client/core-directory.ts': { found: 'names in the settings', unresolved: 'the names of CORE_URLS' },
   'core-client/http-client.ts': { chunks: 'one answer of messageMaxBytes' },
   'core-client/system-codes.ts': { codes: 'one error' },
 }
