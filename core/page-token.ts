@@ -3,7 +3,8 @@ import type { Collection, Document, Filter, WithId } from 'mongodb'
 import { invalid } from './errors.ts'
 import { field, integer, validate } from './rules.ts'
 
-interface PageEnd {
+/** A place in a list that is ordered by time. */
+export interface PageEnd {
   at: Date
   id: string
 }

@@ -28,8 +28,8 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
 
   /** Returns commands of a session, latest first. */
   async list(sessionId: string, limit: number): Promise<Command[]> {
-    const found = commands.find({ sessionId }).sort({ requestedAt: -1, _id: -1 }).limit(limit)
-    return (await found.toArray()).map(toCommand)
+    const latest = { sort: { requestedAt: -1, _id: -1 }, limit } as const
+    return (await commands.find({ sessionId }, latest).toArray()).map(toCommand)
   },
 
   /** Returns undefined if the state is no longer `from`. */

@@ -1,4 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { FieldIssue } from '../../contract/errors.ts'
 import { findSession } from '../bans/bans.ts'
 import type { Core } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
@@ -6,14 +7,27 @@ import { hashInput, type Repeatable } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
 import { type CommandEventType, operationKeys } from '../log-event.ts'
-import { field, integer, line, operationId, validate } from '../rules.ts'
-import type { Session } from '../sessions/model.ts'
-import { sessionEndCodes, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { imageTypes } from '../pictures/image-model.ts'
+import { field, integer, line, oneOf, operationId, validate } from '../rules.ts'
+import type { Session, VisitorOperation } from '../sessions/model.ts'
+import { oncePerSession, sessionEndCodes, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
-import { takeStep } from './command-decisions.ts'
 import { commandStoreOf } from './command-store.ts'
-import { type Command, type CommandKind, capabilityOf, navigationIssue, progressAt, stateAt } from './model.ts'
+import {
+  type Command,
+  type CommandKind,
+  type CommandState,
+  capabilityOf,
+  isStepDue,
+  type NavigationOutcome,
+  navigationIssue,
+  navigationOutcomes,
+  progressAt,
+  type ScreenshotConsent,
+  screenshotConsents,
+  stateAt,
+} from './model.ts'
 
 /** The caller. `subject` is the name in its token. If `workspaceId` is set, it may access only that workspace. */
 export interface Operator {
@@ -64,7 +78,7 @@ export async function cancelCommand(
   { subject, workspaceId }: Operator,
 ): Promise<Command> {
   await find(core, commandId, workspaceId)
-  const cancelled = await takeStep(core, { commandId, to: 'cancelled', by: subject })
+  const cancelled = await takeStep(core, commandId, 'cancelled', subject)
   // The process that stored the command may have died before it wrote the event of the request, which
   // must come first.
   await announce(core, cancelled)
@@ -209,4 +223,85 @@ function checkNavigation(
 function checkScreenshot({ purpose }: { purpose?: string }) {
   validate(field('/purpose', purpose, line(1, 256)))
   return { purpose }
+}
+
+/** Outcomes that the page reports after the visitor has accepted. */
+const reportedOutcomes: readonly CommandState[] = ['completed', 'failed']
+
+/**
+ * Records a visitor's decision. Errors: those of VisitorAccess.authorize and Idempotency.once,
+ * `RouteNotAdvertised`, `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`, `ValidationFailed`.
+ */
+export async function acknowledgeNavigation(
+  core: Core,
+  { commandId, outcome, ...operation }: VisitorOperation & { commandId: string; outcome: string },
+) {
+  const issue = field('/outcome', outcome, oneOf<string>(...navigationOutcomes))
+  const answer = outcome as NavigationOutcome
+  const { content, replayed } = await acknowledge(core, 'navigation', { ...operation, commandId, answer }, issue)
+  return { content: { commandId, state: content.state }, replayed }
+}
+
+/** Returns the limits of the upload only while one is allowed. Errors: those of `acknowledgeNavigation`. */
+export async function acknowledgeScreenshot(
+  core: Core,
+  { requestId: commandId, consent, ...operation }: VisitorOperation & { requestId: string; consent: string },
+) {
+  const issue = field('/consent', consent, oneOf<string>(...screenshotConsents))
+  const answer = consent as ScreenshotConsent
+  const { content, replayed } = await acknowledge(core, 'screenshot', { ...operation, commandId, answer }, issue)
+  const { state, expiresAt } = content
+  const upload = { maxBytes: core.config.SCREENSHOT_MAX_BYTES, contentTypes: imageTypes, expiresAt }
+  return { content: { commandId, state, upload: state === 'granted' ? upload : undefined }, replayed }
+}
+
+async function acknowledge(
+  core: Core,
+  kind: CommandKind,
+  { credentials, commandId, answer, idempotencyKey }: VisitorOperation & { commandId: string; answer: CommandState },
+  issue: FieldIssue | undefined,
+) {
+  const { session, installation } = await visitorAccessOf(core).authorize(credentials)
+  validate(issue)
+  const route = `POST /commands/${kind}/acknowledgements`
+  return oncePerSession(core, route, session, idempotencyKey, { commandId, answer }, async () => {
+    // The outcome of an accepted navigation is recorded even without the capability, because
+    // the navigation has already happened.
+    if (!reportedOutcomes.includes(answer)) requireCapability(installation, capabilityOf[kind])
+    await requireOwnCommand(core, kind, commandId, session.sessionId)
+    const lifetime = answer === 'granted' ? core.config.COMMAND_LIFETIME_SECONDS : undefined
+    const { state, expiresAt } = await takeStep(core, commandId, answer, 'visitor', lifetime)
+    return { state, expiresAt }
+  })
+}
+
+/**
+ * Changes the state of a command to `to` by compare-and-set, if it has another one. `by` is `visitor`, or the
+ * name of the operator or service. With `lifetime`, the new state expires after this time in seconds. Errors:
+ * `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`.
+ */
+async function takeStep(core: Core, commandId: string, to: CommandState, by: string, lifetime?: number) {
+  const { now } = core
+  const store = commandStoreOf(core)
+  for (;;) {
+    const command = await store.find(commandId)
+    if (!command) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+    if (!isStepDue(command, to, now())) return command
+    const at = new Date(now())
+    const expiresAt = lifetime === undefined ? undefined : new Date(now() + lifetime * 1000)
+    const moved = await store.move(commandId, command.state, { state: to, at, by }, expiresAt)
+    if (moved) return moved
+  }
+}
+
+/** Errors: `CommandNotFound`, also if the command belongs to another session. */
+export async function requireOwnCommand(
+  core: Core,
+  kind: CommandKind,
+  commandId: string,
+  sessionId: string,
+): Promise<Command> {
+  const command = await commandStoreOf(core).find(commandId)
+  if (command?.sessionId !== sessionId || command.kind !== kind) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+  return command
 }

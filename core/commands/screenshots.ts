@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import { MongoRuntimeError, ObjectId } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createJobs } from '../concurrency/job.ts'
-import type { Core } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
@@ -9,10 +10,9 @@ import { isIdempotencyKey } from '../rules.ts'
 import type { Session, VisitorOperation } from '../sessions/model.ts'
 import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
-import { requireOwnCommand } from './command-decisions.ts'
 import { commandStoreOf } from './command-store.ts'
+import { requireOwnCommand } from './commands.ts'
 import { type Command, type CommandState, stateAt, type UploadedScreenshot } from './model.ts'
-import { screenshotStoreOf } from './screenshot-store.ts'
 
 export interface ScreenshotUpload extends VisitorOperation {
   requestId: string
@@ -21,7 +21,7 @@ export interface ScreenshotUpload extends VisitorOperation {
   byteLength?: number
 }
 
-export interface Uploaded {
+interface Uploaded {
   requestId: string
   state: CommandState
   byteLength: number
@@ -76,7 +76,8 @@ export async function uploadScreenshot(
       return earlier
     })
   } finally {
-    await discard(core, requestId, fileId)
+    const failed = logFailure(core.logger, 'deleting an unused upload failed; the cleanup will retry')
+    await deleteUpload(core, requestId, fileId).catch(failed)
   }
 }
 
@@ -124,11 +125,6 @@ async function repeat(core: Core, header: ScreenshotUpload, command: Command, im
 }
 
 /** Deletes the file of an upload, unless it became the screenshot of the command. */
-const discard = (core: Core, commandId: string, fileId: string) =>
-  deleteUpload(core, commandId, fileId).catch(
-    logFailure(core.logger, 'deleting an unused upload failed; the cleanup will retry'),
-  )
-
 async function deleteUpload(core: Core, commandId: string, fileId: string) {
   const store = commandStoreOf(core)
   if (!(await store.abandonUpload(commandId, fileId))) return
@@ -170,6 +166,42 @@ function inspect(
   }
 
   return { chunks: inspected(), end: () => ({ sha256: hash.digest('hex'), byteLength }) }
+}
+
+/** Stores the bytes of screenshots. The caller gets the id of a file before it writes the file. */
+export const screenshotStoreOf = perCore(({ database: { screenshots: bucket } }) => ({
+  newFileId: () => new ObjectId().toHexString(),
+
+  /** Resolves when every byte is durable. After a failure, the caller must delete the file. */
+  async write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>) {
+    const stream = bucket.openUploadStreamWithId(new ObjectId(fileId), name)
+    // Without a listener, the error would end the process. The failing write reports it too.
+    stream.on('error', () => {})
+    try {
+      // Each write is awaited, so that none stores data after the caller has deleted the file.
+      for await (const chunk of chunks) await settled((done) => stream.write(chunk, done))
+      await settled((done) => stream.end(done))
+    } catch (error) {
+      stream.destroy()
+      throw error
+    }
+  },
+
+  read: (fileId: string): AsyncIterable<Uint8Array> => bucket.openDownloadStream(new ObjectId(fileId)),
+
+  /** Deletes a file, also one that is not completely written. */
+  async delete(fileId: string) {
+    try {
+      await bucket.delete(new ObjectId(fileId))
+    } catch (error) {
+      // An unfinished file has no file document, but the driver has deleted its chunks.
+      if (!(error instanceof MongoRuntimeError && error.message.startsWith('File not found'))) throw error
+    }
+  },
+}))
+
+function settled(start: (done: (error?: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => start((error) => (error ? reject(error) : resolve())))
 }
 
 const cleanupEveryMs = 60_000

@@ -30,7 +30,7 @@ import { recordStatus } from './conversation-store.ts'
 import { appendGrowth, type Grown, type GrowthPart, interruptGrowthIn } from './growing-messages.ts'
 import { appendGuarded, eventOfOperation, type Operation } from './guarded-appends.ts'
 import { followMessage } from './messages.ts'
-import { botAuthorOf, type Conversation, queuePlaceOf } from './model.ts'
+import { botAuthorOf, queuePlaceOf } from './model.ts'
 import { addNoteOfBot } from './notes.ts'
 import { announceState, changeState, type StateEvents } from './state-events.ts'
 
@@ -104,12 +104,8 @@ export async function appendAsBot(
   return appendGrowth(core, part, () => {
     const until = new Date(core.now() + core.config.ANSWER_PAUSE_SECONDS * 1000)
     const growth = { state: 'growing' as const, length: [...text].length, until }
-    const message = messageOf(bot, text)
-    return sendUnlessStopped(
-      core,
-      { conversationId, clientOperationId, inputHash: growingHash, message, growth },
-      scope,
-    )
+    const content = { message: messageOf(bot, text), growth }
+    return sendUnlessStopped(core, { conversationId, clientOperationId, inputHash: growingHash, ...content }, scope)
   })
 }
 
@@ -148,14 +144,10 @@ async function sendUnlessStopped(
  */
 export async function requestHuman(
   core: Core,
-  {
-    conversationId,
-    clientOperationId,
-    bot,
-    summary = '',
-  }: { conversationId: string; clientOperationId: string; bot?: Agent; summary?: string },
+  request: { conversationId: string; clientOperationId: string; bot?: Agent; summary?: string },
   scope: Scope,
 ): Promise<boolean> {
+  const { conversationId, clientOperationId, bot, summary = '' } = request
   const { bots } = await findConversation(core, conversationId, scope)
   if (bot)
     validate(
@@ -209,15 +201,16 @@ export async function handOverIfAsked(core: Core, { conversationId, sequence, me
 }
 
 /** Errors: NotFound. */
-export async function stopBots(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
-  const conversation = await findConversation(core, conversationId, scope)
-  return changeState(core, botEvents, conversation, (current) => (current?.isStopped ? undefined : { isStopped: true }))
-}
+export const stopBots = (core: Core, conversationId: string, scope: Scope) =>
+  setStopped(core, conversationId, scope, true)
 
 /** Gives a conversation back to its bot. Errors: NotFound. */
-export async function resumeBots(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
+export const resumeBots = (core: Core, conversationId: string, scope: Scope) =>
+  setStopped(core, conversationId, scope, false)
+
+async function setStopped(core: Core, conversationId: string, scope: Scope, isStopped: boolean) {
   const conversation = await findConversation(core, conversationId, scope)
   return changeState(core, botEvents, conversation, (current) =>
-    current?.isStopped ? { isStopped: false } : undefined,
+    (current?.isStopped ?? false) === isStopped ? undefined : { isStopped },
   )
 }

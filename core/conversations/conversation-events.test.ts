@@ -5,8 +5,7 @@ import { answer, send, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import { assignAgent, closeConversation, reopenConversation } from './assignments.ts'
-import { findConversation } from './conversation-access.ts'
-import { listConversationEvents } from './conversation-events.ts'
+import { findConversation, listConversationEvents } from './conversation-access.ts'
 import { setTypingOfVisitor } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false })

@@ -7,7 +7,7 @@
  */
 
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { createBatcher } from '../../platform/concurrency/batcher.ts'
+import { createBatcher, fulfilled } from '../../platform/concurrency/batcher.ts'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { type Core, perCore } from '../core.ts'
@@ -171,7 +171,7 @@ function nextOf(core: Core, event: GrowingEvent, { text: gained, done, quickRepl
 }
 
 /** Writes the next texts. The result is false for a message that has changed since it was read. */
-async function writeSteps({ db }: Core, steps: GrowthStep[]): Promise<PromiseSettledResult<boolean>[]> {
+async function writeSteps({ db }: Core, steps: GrowthStep[]) {
   const { matchedCount } = await db.events.bulkWrite(
     steps.map(({ event, next: { message, growth } }) => ({
       updateOne: {
@@ -183,17 +183,15 @@ async function writeSteps({ db }: Core, steps: GrowthStep[]): Promise<PromiseSet
     })),
     { ordered: false },
   )
-  if (matchedCount === steps.length) return steps.map(() => ({ status: 'fulfilled', value: true }))
+  if (matchedCount === steps.length) return fulfilled(steps.map(() => true))
   // The result does not say which messages have changed.
   const found = await db.events.find({ $or: steps.map(({ event }) => placeOf(event)) }).toArray()
-  return steps.map(({ next }) => {
-    const stored = found.find((each) => each.message?.messageId === next.message.messageId)
-    const isWritten =
-      stored?.message?.body === next.message.body &&
-      stored.growth?.state === next.growth.state &&
-      stored.growth.until?.getTime() === next.growth.until?.getTime()
-    return { status: 'fulfilled', value: isWritten }
-  })
+  const isWritten = ({ next: { message, growth } }: GrowthStep) => {
+    const stored = found.find((each) => each.message?.messageId === message.messageId)
+    const isSame = stored?.message?.body === message.body && stored.growth?.state === growth.state
+    return isSame && stored?.growth?.until?.getTime() === growth.until?.getTime()
+  }
+  return fulfilled(steps.map(isWritten))
 }
 
 /** Appends the event `message.completed` of a message that has ended. Returns its sequence. */
@@ -225,14 +223,8 @@ export async function stopAnswer(
   const { session, installation } = await visitorAccessOf(core).authorize(credentials)
   requireCapability(installation, 'stopAnswer')
   const stop = () => stopIn(core, session.conversationId, messageId)
-  const { content, replayed } = await oncePerSession(
-    core,
-    'POST /messages/stop',
-    session,
-    idempotencyKey,
-    { messageId },
-    stop,
-  )
+  const route = 'POST /messages/stop'
+  const { content, replayed } = await oncePerSession(core, route, session, idempotencyKey, { messageId }, stop)
   return { ...content, replayed }
 }
 
@@ -288,7 +280,7 @@ const growingIn = (core: Core, conversationId: string) =>
   findGrowing(core, { conversationId, 'growth.until': { $exists: true } })
 
 const findGrowing = async ({ db }: Core, filter: object, limit = 0) =>
-  (await db.events.find(filter, { hint: 'growing' }).limit(limit).toArray()).map(toEvent) as GrowingEvent[]
+  (await db.events.find(filter, { hint: 'growing', limit }).toArray()).map(toEvent) as GrowingEvent[]
 
 const lengthOf = (value: string) => [...value].length
 

@@ -81,13 +81,10 @@ export const inboxWatchOf = perCore((core) => {
   )
 
   async function read(targets: [string, number][]) {
-    const found = await findConversations(
-      core,
-      targets.map(([conversationId]) => conversationId),
-    )
+    const ends = new Map(targets)
+    const found = await findConversations(core, [...ends.keys()])
     const watched = found.filter(({ workspaceId }) => watchersOf(workspaceId).length > 0)
     if (watched.length === 0) return
-    const ends = new Map(targets)
     const ranges = watched.map(({ conversationId }) => ({
       conversationId,
       after: reported.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstReadEvents),
@@ -101,16 +98,14 @@ export const inboxWatchOf = perCore((core) => {
       const end = newEvents.at(-1)?.sequence ?? 0
       if (end > 0) reported.set(conversationId, Math.max(end, reported.get(conversationId) ?? 0))
       if (page.length === eventsPerRead) enqueue(conversationId, ends.get(conversationId)!)
-      report(
-        conversation,
-        newEvents.filter(({ occurredAt }) => occurredAt.getTime() >= since),
-      )
+      report(conversation, newEvents)
     }
   }
 
-  function report(conversation: Conversation, newEvents: LogEvent[]) {
-    if (newEvents.length === 0) return
-    const change = { conversation: withEvents(conversation, newEvents), events: newEvents }
+  function report(conversation: Conversation, found: LogEvent[]) {
+    const events = found.filter(({ occurredAt }) => occurredAt.getTime() >= since)
+    if (events.length === 0) return
+    const change = { conversation: withEvents(conversation, events), events }
     recent.push({ change, at: now() })
     for (const watcher of watchersOf(conversation.workspaceId)) watcher.changed(change)
   }
@@ -132,9 +127,9 @@ export const inboxWatchOf = perCore((core) => {
     const scopes = new Set([...watchers].map(({ workspaceId }) => workspaceId))
     for (const workspaceId of scopes) {
       const active = { workspaceId, lastMessageAt: { $gte: new Date(now() - checkBackMs) }, ...notErasing }
-      const found = core.db.conversations.find(active, { projection: { lastSequence: 1 } })
-      const recent = await found.sort({ lastMessageAt: -1 }).limit(maxChecked).toArray()
-      for (const { _id, lastSequence = 0 } of recent) advanced(_id, lastSequence)
+      const newest = { projection: { lastSequence: 1 }, sort: { lastMessageAt: -1 }, limit: maxChecked } as const
+      const found = await core.db.conversations.find(active, newest).toArray()
+      for (const { _id, lastSequence = 0 } of found) advanced(_id, lastSequence)
     }
   }
 

@@ -6,7 +6,7 @@ import { logFailure } from '../errors.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
+import { cutPage, type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import {
   type ConversationDocument,
@@ -15,17 +15,7 @@ import {
   type StatusChange,
   withoutNotes,
 } from './conversation-store.ts'
-import {
-  type Assignee,
-  botAuthorOf,
-  type Conversation,
-  isRating,
-  maxCounted,
-  type QueueCounts,
-  queuePlaceOf,
-  ratingOf,
-  tagIssue,
-} from './model.ts'
+import { type Assignee, botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf, tagIssue } from './model.ts'
 import { firstLookMs } from './unseen-messages.ts'
 
 interface ListQuery {
@@ -43,6 +33,7 @@ const reconcileMs = 10 * 60_000
 const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
+const maxCounted = 1000
 
 const placeOf = ({ workspaceId = '', unanswered = false }: ListQuery) => `conversations ${unanswered} ${workspaceId}`
 
@@ -167,7 +158,7 @@ export const pageTokenAfter = (conversation: Conversation, query: ListQuery): st
 async function readList(
   core: Core,
   { workspaceId, status, assignee, unanswered, tag }: ListQuery,
-  after: { at: Date; id: string } | undefined,
+  after: PageEnd | undefined,
   limit: number,
 ): Promise<Conversation[]> {
   const time = unanswered ? 'queue.waitingSince' : 'lastMessageAt'
@@ -192,8 +183,8 @@ async function readList(
   return (await found.toArray()).map((document) => conversationOf(core, document))
 }
 
-/** Counts the open conversations of a workspace in the queues of an agent. */
-export async function countQueues(core: Core, workspaceId: string, assignee: Assignee): Promise<QueueCounts> {
+/** Counts the open conversations of a workspace in the queues of an agent, each up to `maxCounted`. */
+export async function countQueues(core: Core, workspaceId: string, assignee: Assignee) {
   await inboxOf(core).noted()
   const counted = (filter: Filter<ConversationDocument>, hint: string) =>
     core.db.conversations.countDocuments({ workspaceId, ...notErasing, ...filter }, { limit: maxCounted, hint })

@@ -59,11 +59,9 @@ async function measureWaiting(core: Core) {
     'queue.waitingSince': { $gte: new Date(now() - waitingWithinMs) },
     ...notErasing,
   }
-  const found = await db.conversations
-    .find(waiting, { projection: { _id: 0, 'queue.waitingSince': 1 }, hint: 'by_waiting' })
-    .sort({ 'queue.waitingSince': 1 })
-    .limit(countedMax)
-    .toArray()
+  const since = { 'queue.waitingSince': 1 } as const
+  const oldestFirst = { projection: { _id: 0, ...since }, sort: since, limit: countedMax, hint: 'by_waiting' }
+  const found = await db.conversations.find(waiting, oldestFirst).toArray()
   const oldest = found[0]?.queue?.waitingSince
   metrics.peopleWaiting.set(found.length)
   metrics.longestWait.set(oldest === undefined ? 0 : (now() - oldest.getTime()) / 1000)

@@ -4,13 +4,12 @@
  * a crash between the two writes.
  */
 
-import type { WithId } from 'mongodb'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
-import { type EventDocument, toEvent } from '../log/event-store.ts'
+import { toEvent } from '../log/event-store.ts'
 import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
@@ -59,8 +58,8 @@ export async function updateMessageStates(
     type: 'message.accepted' as const,
     ...inState(before(target)),
   }
-  const found = core.db.events.find(selected).sort({ sequence: 1 }).limit(maxChanges)
-  const messages = await found.project<WithId<EventDocument>>(withoutBody).toArray()
+  const oldest = { projection: withoutBody, sort: { sequence: 1 }, limit: maxChanges } as const
+  const messages = await core.db.events.find(selected, oldest).toArray()
   await change(core, messages, target)
   const remaining =
     messages.length < maxChanges ? 0 : await core.db.events.countDocuments(selected, { limit: maxCounted })
@@ -134,8 +133,8 @@ export const sentMarksOf = perCore((core) => {
  */
 export async function reconcileMessageStates(core: Core): Promise<LogEvent[]> {
   const until = new Date(core.now() - abandonedMs)
-  const found = core.db.events.find({ unapplied: true, occurredAt: { $lte: until } }).limit(maxCounted)
-  const left = (await found.toArray()).map(toEvent)
+  const abandoned = { unapplied: true, occurredAt: { $lte: until } } as const
+  const left = (await core.db.events.find(abandoned, { limit: maxCounted }).toArray()).map(toEvent)
   await applyStates(core, left.flatMap(changeOf))
   return left
 }
@@ -155,10 +154,8 @@ async function change(core: Core, messages: LogEvent[], state: MessageState) {
       })
     }),
   )
-  await applyStates(
-    core,
-    appended.flatMap(({ event }) => changeOf(event)),
-  )
+  const changes = appended.flatMap(({ event }) => changeOf(event))
+  await applyStates(core, changes)
 }
 
 function changeOf(event: LogEvent): MessageStateChange[] {
@@ -192,12 +189,9 @@ export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateC
 }
 
 async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSequence, from }: MessageStateChange) {
-  const latest = await db.events
-    .find(agentMessages(conversationId, messageSequence))
-    .sort({ sequence: -1 })
-    .limit(maxChanges)
-    .project<WithId<EventDocument>>({ sequence: 1, currentState: 1, 'message.state': 1 })
-    .toArray()
+  const projection = { sequence: 1, currentState: 1, 'message.state': 1 }
+  const newest = { projection, sort: { sequence: -1 }, limit: maxChanges } as const
+  const latest = await db.events.find(agentMessages(conversationId, messageSequence), newest).toArray()
   const reached = latest.findIndex((event) => !from.includes(stateOf(event)))
   return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
 }

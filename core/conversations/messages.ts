@@ -8,8 +8,8 @@ import { type Core, perCore } from '../core.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { type Appended, logOf } from '../log/event-log.ts'
-import { eventsOf } from '../log/event-store.ts'
-import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
+import { eventsOf, type HistoryPage } from '../log/event-store.ts'
+import { type Agent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, integer, issueIf, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
 import { operationSessionOf, type PageContext, type Session, type VisitorCredentials } from '../sessions/model.ts'
@@ -49,12 +49,7 @@ export interface PageQuery {
 }
 
 /** This page and the events after `lastSequence` together have every message, even during concurrent writes. */
-export interface MessagePage {
-  messages: LogEvent[]
-  hasMore: boolean
-  lastSequence: number
-  oldestSequence: number
-}
+export type MessagePage = Omit<HistoryPage, 'changes' | 'closed'>
 
 interface VisitorPage extends MessagePage {
   /** Whether the closed conversation waits for a rating or has one, after the event `lastSequence`. */

@@ -36,7 +36,7 @@ export interface Conversation {
 }
 
 /** A mail to the visitor with answers that no device has shown: one for each absence. */
-export interface AnswerMail {
+interface AnswerMail {
   /** The oldest of the answers. */
   messageId: string
   /** `sending` is final if the process or the connection has ended: nobody knows the outcome. */
@@ -60,16 +60,6 @@ export interface QueuePlace {
 export function queuePlaceOf({ sequence, closed, waitingSince }: LogEvent): QueuePlace {
   return closed ? { sequence } : { sequence, open: true, ...(waitingSince && { waitingSince }) }
 }
-
-/** Numbers of open conversations, each counted up to `maxCounted`. */
-export interface QueueCounts {
-  unanswered: number
-  mine: number
-  unassigned: number
-  open: number
-}
-
-export const maxCounted = 1000
 
 /** Fields of a conversation whose changes are events of its log. */
 export type AnnouncedField = 'assignment' | 'bots' | 'tags'
@@ -206,7 +196,7 @@ export interface ConversationSummary {
 }
 
 /** Unverified contact data from a lead of the conversation. */
-export interface ConversationContact {
+interface ConversationContact {
   leadId: string
   name?: string
   email?: string

@@ -9,8 +9,9 @@ import { exportVisitor, visitorOfSession } from '../privacy/visitor-data.ts'
 import { toMessage } from '../rpc/messaging-values.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { encodeEvent } from '../streams/model.ts'
-import { createRecentEvents } from '../streams/recent-events.ts'
+import { recentEventsOf } from '../streams/recent-events.ts'
 import { say as sayAsBot } from '../test/bots.ts'
+import { bareCore } from '../test/core-with.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { summarizeConversations } from './conversation-access.ts'
 import { listConversations } from './inbox.ts'
@@ -150,7 +151,7 @@ it('if the process dies after the event, the history has no text, and another pr
 
 it('recent events in memory lose the text with the event of the withdrawal', () => {
   const bus = createBus()
-  const recent = createRecentEvents(bus, Date.now)
+  const recent = recentEventsOf(bareCore({ bus, now: Date.now }))
   const event = (sequence: number, more: object) =>
     bus.emit('appended', { conversationId: 'c', sequence, occurredAt: new Date(), ...more } as never)
   const author = { kind: 'agent' }

@@ -1,9 +1,8 @@
-import type { AnyBulkWriteOperation } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
-import { type EventDocument, eventsOf } from '../log/event-store.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { withdrawal } from '../log/message-model.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { searchIndexOf } from '../search/search-index.ts'
@@ -53,14 +52,12 @@ export async function redactMessage(
 export async function applyRedactions(core: Core, redactions: LogEvent[]) {
   if (redactions.length > 0)
     await core.db.events.bulkWrite(
-      redactions.map(
-        ({ conversationId, messageSequence, occurredAt }): AnyBulkWriteOperation<EventDocument> => ({
-          updateOne: {
-            filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
-            update: withdrawal(occurredAt),
-          },
-        }),
-      ),
+      redactions.map(({ conversationId, messageSequence, occurredAt }) => ({
+        updateOne: {
+          filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
+          update: withdrawal(occurredAt),
+        },
+      })),
     )
   await searchIndexOf(core).remove(redactions)
   await deliveryWithdrawalOf(core)(redactions)

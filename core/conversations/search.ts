@@ -3,9 +3,9 @@ import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { pageTokenOf, readPageToken } from '../page-token.ts'
+import { type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
-import type { EntryQuery, FoundEntry, SearchPlace, SearchSource, SourceKind } from '../search/model.ts'
+import type { EntryQuery, FoundEntry, SearchSource, SourceKind } from '../search/model.ts'
 import { searchEntriesOf } from '../search/search-entry-store.ts'
 import { visitorTexts } from '../search/search-index.ts'
 import { hasTerms, type SearchTerm, searchTermsOf, snippetOf } from '../search/terms-model.ts'
@@ -72,9 +72,9 @@ export async function searchTexts(
   const list = `search ${workspaceId}`
   const after = readPageToken(list, pageToken)
   const began = performance.now()
-  const results: (SearchResult & { place: SearchPlace })[] = []
+  const results: (SearchResult & { place: PageEnd })[] = []
   const isNewVisitor = distinctVisitors()
-  let end: SearchPlace | undefined
+  let end: PageEnd | undefined
   steps: for await (const step of matchesOf(core, { workspaceId, kinds, terms, from, to, after })) {
     for await (const result of resultsOf(core, step.found, request, terms, limit + 1)) {
       if (!isNewVisitor(result)) continue
@@ -94,16 +94,16 @@ export async function searchTexts(
  * have been read, undefined in the last step. If a term is rare, one query reads all its entries.
  * Otherwise matches are frequent, and each step reads the next entries of the workspace by time.
  */
-async function* matchesOf(core: Core, query: EntryQuery): AsyncGenerator<{ found: FoundEntry[]; end?: SearchPlace }> {
+async function* matchesOf(core: Core, query: EntryQuery): AsyncGenerator<{ found: FoundEntry[]; end?: PageEnd }> {
   const store = searchEntriesOf(core)
   const counts = await Promise.all(query.terms.map((term) => store.count(query, term, rareEntries)))
   const fewest = Math.min(...counts)
   if (fewest < rareEntries) {
     const rarest = query.terms[counts.indexOf(fewest)]!
     const found = fewest === 0 ? [] : await store.matchesOf(query, rarest, rareEntries)
-    for (let start = 0; start < found.length; start += conversationsAtOnce) {
-      const step = found.slice(start, start + conversationsAtOnce)
-      yield { found: step, end: start + conversationsAtOnce < found.length ? step.at(-1)!.place : undefined }
+    for (const step of slicesOf(found, conversationsAtOnce)) {
+      const last = step.at(-1)!
+      yield { found: step, end: last === found.at(-1) ? undefined : last.place }
     }
     return
   }

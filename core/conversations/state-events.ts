@@ -73,7 +73,7 @@ export async function announceState<Field extends AnnouncedField>(
 
 /** Appends events that are missing because a process died. */
 export async function reconcileStates<Field extends AnnouncedField>(core: Core, events: StateEvents<Field>) {
-  const found = core.db.conversations.find({ [`${events.field}.announced`]: false }, withoutNotes)
-  for (const document of await found.limit(reconcileBatch).toArray())
-    await announceState(core, events, conversationOf(core, document))
+  const options = { ...withoutNotes, limit: reconcileBatch }
+  const found = core.db.conversations.find({ [`${events.field}.announced`]: false }, options)
+  for (const document of await found.toArray()) await announceState(core, events, conversationOf(core, document))
 }

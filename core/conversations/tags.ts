@@ -54,13 +54,9 @@ export async function listTags(core: Core, workspaceId: string): Promise<string[
 
 /** Returns the tags of the conversations of a workspace whose tags changed last. */
 export async function latestTags({ db }: Pick<Core, 'db'>, workspaceId: string, limit: number): Promise<string[][]> {
-  const found = await db.conversations
-    .find(
-      { workspaceId, 'tags.at': { $exists: true }, ...notErasing },
-      { projection: { 'tags.names': 1 }, hint: 'by_tag_change' },
-    )
-    .sort({ 'tags.at': -1 })
-    .limit(limit)
-    .toArray()
-  return found.flatMap(({ tags }) => (tags ? [tags.names] : []))
+  const found = db.conversations.find(
+    { workspaceId, 'tags.at': { $exists: true }, ...notErasing },
+    { projection: { 'tags.names': 1 }, sort: { 'tags.at': -1 }, limit, hint: 'by_tag_change' },
+  )
+  return (await found.toArray()).flatMap(({ tags }) => (tags ? [tags.names] : []))
 }

@@ -51,8 +51,7 @@ export async function setTypingOfAgent(
   const { assignment } = await findConversation(core, conversationId, workspaceId)
   const named = agent ?? assignment?.agent
   validate(...agentIssues(named ?? { displayName: '' }))
-  await requireTyping(core, conversationId)
-  await set(core, conversationId, { kind: 'agent', ...named }, state)
+  await setInSite(core, conversationId, { kind: 'agent', ...named }, state)
 }
 
 /** Errors: those of `setTypingOfAgent`; BotStopped if bots are stopped in the conversation. */
@@ -64,12 +63,12 @@ export async function setTypingOfBot(
   const { bots } = await findConversation(core, conversationId, workspaceId)
   validate(...agentIssues(bot, '/bot'))
   if (bots?.isStopped && state === 'started') throw new ServiceError(ErrorCode.BOT_STOPPED)
-  await requireTyping(core, conversationId)
-  await set(core, conversationId, { kind: 'bot', ...bot }, state)
+  await setInSite(core, conversationId, { kind: 'bot', ...bot }, state)
 }
 
-async function requireTyping(core: Core, conversationId: string) {
+async function setInSite(core: Core, conversationId: string, author: Author, state: TypingState) {
   if (!(await hasSiteCapability(core, conversationId, 'typing'))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+  await set(core, conversationId, author, state)
 }
 
 /** Authors who sent a message, and whose typing ends in the background. */

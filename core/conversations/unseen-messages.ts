@@ -35,8 +35,8 @@ const deciding: EventType[] = [
 export async function tellUnseenMessages(core: Core) {
   for (let after = new Date(0); ; ) {
     const due = { unseenAt: { $gt: after, $lte: new Date(core.now()) }, ...notErasing }
-    const cursor = core.db.conversations.find(due, { projection: { unseenAt: 1 }, hint: 'by_unseen' })
-    const found = await cursor.sort({ unseenAt: 1 }).limit(batch).toArray()
+    const earliest = { projection: { unseenAt: 1 }, sort: { unseenAt: 1 }, limit: batch, hint: 'by_unseen' } as const
+    const found = await core.db.conversations.find(due, earliest).toArray()
     for (const { _id, unseenAt } of found) await look(core, _id, unseenAt!)
     if (found.length < batch) return
     after = found.at(-1)!.unseenAt!

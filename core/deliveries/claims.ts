@@ -1,4 +1,4 @@
-import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import { inDatabaseSpan } from '../../platform/observability/tracing.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { pauseDeliveries } from './pauses.ts'
@@ -115,11 +115,8 @@ async function withinRates(core: Core, ids: string[], found: Sendable[], time: D
     const { subscriptionId, maxPerSecond = 0 } = subscription
     if (maxPerSecond === 0) continue
     const wanted = deliveryIds.filter((id) => selected.has(id))
-    const { granted, freeAt, nextAt } = reserveRequests(
-      { maxPerSecond, freeAt: rateFreeAt },
-      wanted.length,
-      time.getTime(),
-    )
+    const limit = { maxPerSecond, freeAt: rateFreeAt }
+    const { granted, freeAt, nextAt } = reserveRequests(limit, wanted.length, time.getTime())
     const isReserved = granted > 0 && (await deliveryQueueOf(core).reserve(subscriptionId, rateFreeAt, freeAt))
     for (const id of wanted.slice(isReserved ? granted : 0)) selected.delete(id)
     // Another core reserved requests first. The next claim reads its reservation.
@@ -142,12 +139,7 @@ async function claimReserved(
   const at = new Date(core.now())
   const claimId = newClaimId()
   const leaseUntil = new Date(at.getTime() + core.config.DELIVERY_LEASE_MS)
-  const attributes = {
-    'db.system.name': 'mongodb',
-    'db.collection.name': 'deliveries',
-    'db.operation.name': 'update',
-  }
-  const all = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes }, () =>
+  const all = await inDatabaseSpan('take deliveries', { collection: 'deliveries', operation: 'update' }, () =>
     queue.take(deliveryIds, { claimId, workerId, at, knownAt }, leaseUntil),
   )
   core.metrics.leaseExpiries.inc(all.filter(({ tookOver }) => tookOver).length)

@@ -8,7 +8,7 @@ import { hashInput } from '../idempotency/idempotency.ts'
 import { findLeads, getLead } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
-import { isDuplicateKey } from '../mongodb/faults.ts'
+import { unlessDuplicate } from '../mongodb/faults.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, issueIf, oneOf, operationId, validate } from '../rules.ts'
 import { addDelivery, type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './intake.ts'
@@ -151,11 +151,8 @@ export async function retryAttempt(
 ): Promise<Requested> {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const found = await findDelivery(core, { 'attempts.attemptId': attemptId })
-  const { workspaceId, deliveryId, subscriptionId, status, leadId } = inWorkspace(
-    found,
-    by.workspaceId,
-    ErrorCode.ATTEMPT_NOT_FOUND,
-  )
+  const delivery = inWorkspace(found, by.workspaceId, ErrorCode.ATTEMPT_NOT_FOUND)
+  const { workspaceId, deliveryId, subscriptionId, status, leadId } = delivery
   const known = await liveSubscriptionsOf(core).find(subscriptionId)
   if (ofLead && known && isHook(known.subscription)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
   const operation = operationOf(workspaceId, 'retry', idempotencyKey, { attemptId })
@@ -167,26 +164,20 @@ export async function retryAttempt(
     const at = new Date(core.now())
     const attempt = newAttempt(at, { manual: true, requestedBy: by.subject })
     const added = { ...operation, attemptId: attempt.attemptId }
-    const retried = await core.db.deliveries
-      .findOneAndUpdate(
-        {
-          _id: deliveryId,
-          $or: [
-            { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
-            { status: 'held', next: { $exists: true } },
-          ],
-          body: { $exists: true },
-          'operations.key': { $ne: operation.key },
-          [`attempts.${maxAttempts - 1}`]: { $exists: false },
-        },
-        queueAgain({ at, dueAt: at, requestedAt: at, attempt, operation: added }),
-        { returnDocument: 'after', ...withoutBody },
-      )
-      .catch((error: unknown) => {
-        // A concurrent request with the same key has created an attempt of another delivery.
-        if (isDuplicateKey(error)) return null
-        throw error
-      })
+    const retryable: Filter<DeliveryDocument> = {
+      _id: deliveryId,
+      $or: [
+        { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
+        { status: 'held', next: { $exists: true } },
+      ],
+      body: { $exists: true },
+      'operations.key': { $ne: operation.key },
+      [`attempts.${maxAttempts - 1}`]: { $exists: false },
+    }
+    const update = queueAgain({ at, dueAt: at, requestedAt: at, attempt, operation: added })
+    const updating = core.db.deliveries.findOneAndUpdate(retryable, update, { returnDocument: 'after', ...withoutBody })
+    // A concurrent request with the same key may have created an attempt of another delivery.
+    const retried = await unlessDuplicate(updating)
     if (!retried) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
     announceDue(core)
     return viewAttempt(toDelivery(retried), retried.attempts.length - 1)
@@ -247,11 +238,8 @@ export async function findDeliveries(core: Core, query: DeliveryQuery, limit: nu
 }
 
 async function findMany({ db }: Core, filter: Filter<DeliveryDocument>, limit: number, hint: string) {
-  const found = db.deliveries
-    .find(filter, { ...withoutBody, hint, batchSize: limit + 1 })
-    .sort({ createdAt: -1, _id: -1 })
-    .limit(limit)
-  return (await found.toArray()).map(toDelivery)
+  const newest = { ...withoutBody, sort: { createdAt: -1, _id: -1 }, limit, batchSize: limit + 1, hint } as const
+  return (await db.deliveries.find(filter, newest).toArray()).map(toDelivery)
 }
 
 async function findDelivery({ db }: Core, filter: Filter<DeliveryDocument>) {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { AttemptFacts } from '../deliveries/model.ts'
 import { at, knownAt, newScene, result, stored } from '../test/delivery-results.ts'
+import { settlementWrites } from './queue.ts'
 import type { AttemptResult } from './results.ts'
-import { settlementWrites } from './settlements.ts'
 
 const day = 86_400_000
 const { claimed: _, ...unclaimed } = result({ status: 200 })

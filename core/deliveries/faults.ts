@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Filter, UpdateFilter } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
 import { type Core, perCore } from '../core.ts'
@@ -12,7 +11,7 @@ import {
   defaultDisableAfterNotFound,
   type LeadSubscriptionDocument,
 } from './subscription-model.ts'
-import { disableSubscription, noFailures, noticesMax } from './subscriptions.ts'
+import { disableSubscription, noFailures, noticed } from './subscriptions.ts'
 
 /** A subscription that fails for this time is disabled (contract, section 5). */
 export const failingMaxMs = 5 * 86_400_000
@@ -70,15 +69,9 @@ export const pendingFaultsOf = perCore((core) =>
   createFollower({
     batch: 100,
     read: async (limit) => {
-      const found = core.db.deliveries.find(
-        { verdict: { $exists: true } },
-        { projection: { subscriptionId: 1, verdict: 1 } },
-      )
-      return (await found.limit(limit).toArray()).map(({ _id, subscriptionId, verdict }) => ({
-        ...verdict!,
-        deliveryId: _id,
-        subscriptionId,
-      }))
+      const options = { projection: { subscriptionId: 1, verdict: 1 }, limit }
+      const found = await core.db.deliveries.find({ verdict: { $exists: true } }, options).toArray()
+      return found.map(({ _id, subscriptionId, verdict }) => ({ ...verdict!, deliveryId: _id, subscriptionId }))
     },
     handle: faultsOf(core),
     since: ({ sentAt }) => sentAt,
@@ -120,11 +113,10 @@ async function countNotFound({ db }: Core, subscriptionId: string, attemptId: st
 /** Stores the time of the first dead letter and a notice about it. */
 async function beginDeadLetters(core: Core, subscriptionId: string, deliveryId: string) {
   const at = new Date(core.now())
-  const notice = { noticeId: randomUUID(), at, kind: 'subscription.failing' as const, deliveryId }
   await core.db.leadSubscriptions
     .updateOne(
       { _id: subscriptionId, deadLettersSince: { $exists: false } },
-      { $set: { deadLettersSince: at }, $push: { notices: { $each: [notice], $slice: -noticesMax } } },
+      { $set: { deadLettersSince: at }, $push: noticed(at, { kind: 'subscription.failing', deliveryId }) },
     )
     .finally(() => announceMarked(core, 'subscriptions'))
 }

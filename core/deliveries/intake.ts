@@ -1,14 +1,7 @@
 import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
-import {
-  activeContext,
-  batchOrigin,
-  type Context,
-  inSpan,
-  SpanKind,
-  traceparentOf,
-} from '../../platform/observability/tracing.ts'
+import { activeContext, type Context, inDatabaseSpan, traceparentOf } from '../../platform/observability/tracing.ts'
 import { type Core, perCore } from '../core.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -96,18 +89,10 @@ function freeRoom({ delivery, given }: Prepared): false {
 }
 
 function insert(core: Core, arrivals: Arrival[], documents: NewDelivery[]) {
-  const origin = batchOrigin(arrivals.map((arrival) => arrival.origin))
-  const attributes = {
-    'db.system.name': 'mongodb',
-    'db.collection.name': 'deliveries',
-    'db.operation.name': 'insert',
-    'db.operation.batch.size': documents.length,
-  }
-  return inSpan('insert deliveries', { ...origin, kind: SpanKind.CLIENT, attributes }, () =>
-    insertEach(
-      core.db.deliveries,
-      documents.map(({ deliveryId: _id, ...rest }) => ({ _id, ...rest })),
-    ).finally(() => announceMarked(core, 'deliveries')),
+  const origins = arrivals.map(({ origin }) => origin)
+  const stored = documents.map(({ deliveryId: _id, ...rest }) => ({ _id, ...rest }))
+  return inDatabaseSpan('insert deliveries', { collection: 'deliveries', operation: 'insert', origins }, () =>
+    insertEach(core.db.deliveries, stored).finally(() => announceMarked(core, 'deliveries')),
   )
 }
 

@@ -15,6 +15,7 @@ import { type Lead, toLead } from '../leads/model.ts'
 import { contactIdsOf, findSuppressedLeads, isSuppressed, type Person } from '../leads/suppressions.ts'
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
+import { committed } from '../mongodb/committed.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { field, isIdempotencyKey, text, validate } from '../rules.ts'
 import { searchIndexOf } from '../search/search-index.ts'
@@ -76,13 +77,9 @@ async function storeLead(core: Core, given: Omit<Lead, 'contacts' | 'createdAt'>
  */
 export async function submitForm(
   core: Core,
-  {
-    credentials,
-    form,
-    fields: given,
-    idempotencyKey,
-  }: VisitorOperation & { form: FormKind; fields: Record<string, string> },
+  submission: VisitorOperation & { form: FormKind; fields: Record<string, string> },
 ) {
+  const { credentials, form, fields: given, idempotencyKey } = submission
   const visitor = await visitorAccessOf(core).authorize(credentials)
   const { session, installation } = visitor
   const { capability, source } = formKinds[form]
@@ -125,13 +122,9 @@ function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefine
  */
 export async function enterForm(
   core: Core,
-  {
-    leadId,
-    conversationId,
-    formSubmissionId,
-    sessionId,
-  }: Pick<Lead, 'leadId' | 'conversationId' | 'formSubmissionId' | 'sessionId'>,
+  lead: Pick<Lead, 'leadId' | 'conversationId' | 'formSubmissionId' | 'sessionId'>,
 ) {
+  const { leadId, conversationId, formSubmissionId, sessionId } = lead
   if (conversationId === undefined || formSubmissionId === undefined) return
   const { event } = await logOf(core).append({
     conversationId,
@@ -192,8 +185,7 @@ export const leadFanOutOf = perCore((core) =>
       const before = new Date(core.now() - deadAfterMs)
       const due = { 'fanOut.since': { $lte: before }, ...notErasing }
       // A failover may roll back a lead that no majority has, but not its deliveries.
-      const found = core.db.leads.find(due, { readConcern: { level: 'majority' } })
-      return (await found.limit(limit).toArray()).map(toLead)
+      return (await core.db.leads.find(due, { ...committed, limit }).toArray()).map(toLead)
     },
     // A lead that fails must not block the leads after it.
     handle: (leads) => handleEach(leads, (lead) => fanOutLead(core, lead)),

@@ -4,6 +4,7 @@ import type * as proto from '#proto/lead/v1/delivery_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import type { NameIn } from '../../contract/proto-fields.ts'
 import { newId } from '../ids.ts'
+import type { PageEnd } from '../page-token.ts'
 import type { Handoff, Workflow } from './subscription-model.ts'
 
 /** Status of a delivery and of its latest attempt (contract, section 5). */
@@ -150,7 +151,7 @@ export interface DeliveryQuery {
   statuses?: DeliveryStatus[]
   since?: Date
   until?: Date
-  before?: { at: Date; id: string } | undefined
+  before?: PageEnd | undefined
 }
 
 /**

@@ -2,9 +2,9 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { itLong } from '../../test/support/is-long.ts'
-import { catchUpFeed, flushFeed } from '../feed/jobs.ts'
 import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
+import { catchUpFeed, flushFeed } from '../test/feed.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

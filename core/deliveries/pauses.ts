@@ -43,7 +43,7 @@ export async function pauseDeliveries(core: Core, subscriptionId: string) {
  * Pauses the deliveries of a disabled subscription, or queues those of an enabled one again, in steps.
  */
 export async function applyStatus(core: Core, subscriptionId: string) {
-  if (!(await step(core, subscriptionId, firstStepMax))) continueLater(core, subscriptionId)
+  if (!(await step(core, subscriptionId, firstStepMax))) void finishLater(core, subscriptionId)
 }
 
 /**
@@ -60,16 +60,13 @@ async function step(core: Core, subscriptionId: string, limit: number) {
   }
 }
 
-function continueLater(core: Core, subscriptionId: string) {
-  const { closed, running } = backgroundOf(core)
-  const state = running.get(subscriptionId)
-  if (state) state.again = true
-  else if (!closed.signal.aborted) void finishLater(core, subscriptionId)
-}
-
+/** Changes the other deliveries in steps. Never rejects. */
 async function finishLater(core: Core, subscriptionId: string) {
   const { closed, running } = backgroundOf(core)
   const { signal } = closed
+  const known = running.get(subscriptionId)
+  if (known) known.again = true
+  if (known || signal.aborted) return
   const state = { again: true }
   running.set(subscriptionId, state)
   const paced = createPace({ share: 1 / 5, maxPauseMs: 1000, signal })
@@ -128,10 +125,7 @@ async function updateSome(
   limit: number,
   update: Document[],
 ) {
-  const found = await deliveries
-    .find(filter, { projection: { _id: 1 }, batchSize: limit + 1, hint })
-    .limit(limit)
-    .toArray()
+  const found = await deliveries.find(filter, { projection: { _id: 1 }, limit, batchSize: limit + 1, hint }).toArray()
   const ids = found.map(({ _id }) => _id)
   if (ids.length > 0) await deliveries.updateMany({ $and: [{ _id: { $in: ids } }, filter] }, update, { hint: '_id_' })
   return ids.length
@@ -161,11 +155,9 @@ export async function reconcilePauses(core: Core) {
   const waiting = await subscriptionsWaiting(core)
   const paused = await subscriptionsPaused(core)
   if (waiting.length + paused.length > 0) await bringForward(core, waiting)
-  const pending = [
-    ...(await idsWithStatus(core, waiting, 'disabled')),
-    ...(await idsWithStatus(core, paused, 'enabled')),
-  ]
-  for (const subscriptionId of pending) await pauseDeliveries(core, subscriptionId)
+  const unpaused = await idsWithStatus(core, waiting, 'disabled')
+  const unresumed = await idsWithStatus(core, paused, 'enabled')
+  for (const subscriptionId of [...unpaused, ...unresumed]) await pauseDeliveries(core, subscriptionId)
 }
 
 async function idsWithStatus({ db }: Core, subscriptionIds: string[], status: SubscriptionStatus) {

@@ -1,4 +1,4 @@
-import type { Document } from 'mongodb'
+import type { AnyBulkWriteOperation, Document, Filter } from 'mongodb'
 import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import { announceMarked } from '../leads/leads.ts'
@@ -11,10 +11,10 @@ import {
   type DeliveryClaim,
   type DeliveryDocument,
   type DeliveryOperation,
+  type Ended,
   type Settlement,
   toDelivery,
 } from './model.ts'
-import { settlementWrites } from './settlements.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
 
 export type Candidates = Awaited<ReturnType<DeliveryQueue['candidates']>>[number]
@@ -29,15 +29,11 @@ export const deliveryQueueOf = perCore((core) => {
      * Returns the earliest queue entries. Reads only their index keys, and those of skipped destinations.
      */
     async upcoming(limit: number, skipped: string[] = []) {
-      const found = await deliveries
-        .find(
-          { dueAt: { $gt: new Date(0) }, destination: skipped.length > 0 ? { $nin: skipped } : undefined },
-          { projection: { _id: 0, destination: 1, dueAt: 1 }, batchSize: limit + 1 },
-        )
-        .sort({ dueAt: 1 })
-        .limit(limit)
-        .toArray()
-      return found.map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
+      const found = deliveries.find(
+        { dueAt: { $gt: new Date(0) }, destination: skipped.length > 0 ? { $nin: skipped } : undefined },
+        { projection: { _id: 0, destination: 1, dueAt: 1 }, sort: { dueAt: 1 }, limit, batchSize: limit + 1 },
+      )
+      return (await found.toArray()).map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
     },
 
     /** Returns destinations with due deliveries. Reads one or two index keys per destination. */
@@ -94,13 +90,11 @@ export const deliveryQueueOf = perCore((core) => {
         { $unset: ['next', 'releasedClaimId'] },
       ])
       if (modifiedCount === 0) return []
-      const taken = await deliveries
-        .find(
-          { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
-          { projection: takenFields, batchSize: deliveryIds.length + 1 },
-        )
-        .toArray()
-      const byId = new Map(taken.map((delivery) => [delivery._id, toTaken(delivery)]))
+      const taken = deliveries.find(
+        { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
+        { projection: takenFields, batchSize: deliveryIds.length + 1 },
+      )
+      const byId = new Map((await taken.toArray()).map((delivery) => [delivery._id, toTaken(delivery)]))
       return deliveryIds.flatMap((id) => byId.get(id) ?? [])
     },
 
@@ -119,17 +113,14 @@ export const deliveryQueueOf = perCore((core) => {
       }
       const { matchedCount } = await deliveries.updateMany(held, { $max: { dueAt: leaseUntil } })
       if (matchedCount === 0) return new Map()
-      const found = await deliveries
-        .find({ ...held, dueAt: { $gte: leaseUntil } }, { projection: { claim: 1 }, batchSize: ids.length + 1 })
-        .toArray()
-      return new Map(found.map(({ _id, claim }) => [_id, claim?.claimId ?? '']))
+      const renewed = { ...held, dueAt: { $gte: leaseUntil } }
+      const found = deliveries.find(renewed, { projection: { claim: 1 }, batchSize: ids.length + 1 })
+      return new Map((await found.toArray()).map(({ _id, claim }) => [_id, claim?.claimId ?? '']))
     },
 
     async find(deliveryIds: string[]) {
-      const found = await deliveries
-        .find({ _id: { $in: deliveryIds } }, { projection: { body: 0 }, batchSize: deliveryIds.length + 1 })
-        .toArray()
-      return found.map(toDelivery)
+      const options = { projection: { body: 0 }, batchSize: deliveryIds.length + 1 }
+      return (await deliveries.find({ _id: { $in: deliveryIds } }, options).toArray()).map(toDelivery)
     },
 
     /**
@@ -220,6 +211,86 @@ export function withNext(at: Date, otherwise: string | Document, outcome?: Attem
 }
 
 const withLast = (list: string, last: object) => ({ $concatArrays: [list, [{ $literal: last }]] })
+
+type Write = AnyBulkWriteOperation<DeliveryDocument>
+
+/**
+ * Returns the writes of settlements. Each applies only while the delivery has the claim. Equal outcomes of
+ * one claim share a write, because one more write costs the database three times as much as one more
+ * document in it. A receiver's answer may quote the message of the delivery. So an outcome with a text has
+ * two writes, of which one applies: the second leaves out the text, after a withdrawal of the message.
+ */
+export function settlementWrites(settlements: Settlement[]): Write[] {
+  return [...Map.groupBy(settlements, groupKey).values()].flatMap((group) => {
+    const [first] = group as [Settlement]
+    if (first.kind === 'release') return releaseOf(first)
+    const ended = group as Ended[]
+    if (first.outcome.responseText === undefined) return endOf(ended)
+    const quiet = ended.map((each) => ({ ...each, outcome: { ...each.outcome, responseText: undefined } }))
+    return [endOf(ended, { withdrawnAt: { $exists: false } }), endOf(quiet, { withdrawnAt: { $exists: true } })]
+  })
+}
+
+/** Equal for settlements that differ only in the delivery and the duration. */
+function groupKey(settlement: Settlement) {
+  if (settlement.kind === 'release' || settlement.retry || settlement.fault) return settlement.deliveryId
+  const { claimId, index, at, deleteAt, outcome } = settlement
+  if (outcome.durationMs === undefined) return settlement.deliveryId
+  const { status, responseClass, responseStatus, failureReason, failurePhase, responseText } = outcome
+  const end = [status, responseClass, responseStatus, failureReason, failurePhase, responseText]
+  return [claimId, index, at.getTime(), deleteAt?.getTime(), ...end].join(' ')
+}
+
+const releaseOf = ({ deliveryId, claimId, at }: Settlement): Write => ({
+  updateOne: {
+    filter: { _id: deliveryId, status: 'sending', 'claim.claimId': claimId },
+    update: {
+      $set: { status: 'pending', dueAt: at, releasedClaimId: claimId, updatedAt: at },
+      $unset: { claim: '' },
+    },
+  },
+})
+
+function endOf(group: Ended[], state: Filter<DeliveryDocument> = {}): Write {
+  const { claimId, index, at, deleteAt, outcome, fault, retry } = group[0]!
+  const ids = group.map(({ deliveryId }) => deliveryId)
+  // Only the last attempt can end: none is added while one is being sent.
+  const filter = {
+    _id: { $in: ids },
+    status: 'sending' as const,
+    'claim.claimId': claimId,
+    attempts: { $size: index + 1 },
+    [`attempts.${index}.attemptId`]: { $in: group.map(({ attemptId }) => attemptId) },
+    ...state,
+  }
+  const changed = {
+    status: outcome.status,
+    updatedAt: at,
+    verdict: fault,
+    deleteAt,
+    unannounced: retry ? undefined : (true as const),
+    next: retry && { attemptId: retry.attemptId, correlationId: retry.correlationId },
+    dueAt: retry?.dueAt,
+  }
+  // An accepted delivery is never sent again, so its copy of lead data is removed.
+  const gone = ['claim', ...(retry ? [] : ['dueAt']), ...(outcome.status === 'accepted' ? ['body'] : [])]
+  if (group.length === 1) {
+    const ended = { [`attempts.${index}.outcome`]: outcome, [`attempts.${index}.updatedAt`]: at }
+    const $unset = Object.fromEntries(gone.map((name) => [name, '' as const]))
+    // The driver repeats writes of one document after a failover. An update without a pipeline is faster.
+    return { updateOne: { filter, update: { $set: { ...changed, ...ended }, $unset } } }
+  }
+  const durations = group.map((each) => each.outcome.durationMs)
+  const durationMs = { $arrayElemAt: [{ $literal: durations }, { $indexOfArray: [{ $literal: ids }, '$_id'] }] }
+  const attempt = {
+    $mergeObjects: [
+      { $arrayElemAt: ['$attempts', index] },
+      { updatedAt: at, outcome: { $mergeObjects: [{ $literal: outcome }, { durationMs }] } },
+    ],
+  }
+  const attempts = index === 0 ? [attempt] : { $concatArrays: [{ $slice: ['$attempts', index] }, [attempt]] }
+  return { updateMany: { filter, update: [{ $set: { ...changed, attempts } }, { $unset: gone }] } }
+}
 
 export const deliveryWorkHint = 'lead-deliveries'
 

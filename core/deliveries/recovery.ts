@@ -12,13 +12,12 @@ import { notDeleted } from './live-subscriptions.ts'
 import { type DeliveryDocument, newAttempt } from './model.ts'
 import { announceDue, queueAgain } from './queue.ts'
 import {
-  auditMax,
   type DeliveryRecovery,
   type RecoverableStatus,
   type RecoveryRange,
   recoverableStatuses,
 } from './subscription-model.ts'
-import { findSubscription, type Requester } from './subscriptions.ts'
+import { audited, findSubscription, type Requester } from './subscriptions.ts'
 
 /** By default, `until` is now, and all types and statuses that can be recovered are selected. */
 type RecoveryRequest = { subscriptionId: string; since: Date } & Partial<RecoveryRange>
@@ -28,8 +27,6 @@ interface Recovering {
   subscriptionId: string
   recovery: DeliveryRecovery
 }
-
-type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
 
 const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
 const previewMax = 10_000
@@ -105,10 +102,7 @@ export async function beginRecovery(
   const entry = { at, actor: by.subject, action: 'recovery_started' as const }
   const { modifiedCount } = await leadSubscriptions.updateOne(
     { _id: subscriptionId, ...ofEnabled, 'recovery.nextStepAt': { $exists: false }, ...unlessRecorded(operation) },
-    {
-      $set: { recovery },
-      $push: { audit: { $each: [entry], $position: 0, $slice: auditMax }, ...recording(operation) },
-    },
+    { $set: { recovery }, $push: { ...audited(entry), ...recording(operation) } },
   )
   if (modifiedCount === 0 && !(await isRecorded(leadSubscriptions, subscriptionId, operation)))
     throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 5 })
@@ -154,26 +148,23 @@ async function step(core: Core, of: Recovering) {
 
 function findNext({ db }: Core, { subscriptionId, recovery }: Recovering, status: RecoverableStatus) {
   const { after } = recovery
-  return db.deliveries
-    .find(
-      {
-        ...inRange(subscriptionId, recovery, status),
-        ...(after && {
-          createdAt: { $gte: after.createdAt, $lt: recovery.until },
-          $or: [{ createdAt: { $gt: after.createdAt } }, { _id: { $gt: after.id } }],
-        }),
-      },
-      { projection: { createdAt: 1, attempts: 1 }, hint },
-    )
-    .sort({ createdAt: 1, _id: 1 })
-    .limit(stepMax)
-    .toArray()
+  const left = after && {
+    createdAt: { $gte: after.createdAt, $lt: recovery.until },
+    $or: [{ createdAt: { $gt: after.createdAt } }, { _id: { $gt: after.id } }],
+  }
+  const oldest = {
+    projection: { createdAt: 1, attempts: 1 },
+    sort: { createdAt: 1, _id: 1 },
+    limit: stepMax,
+    hint,
+  } as const
+  return db.deliveries.find({ ...inRange(subscriptionId, recovery, status), ...left }, oldest).toArray()
 }
 
 /** Schedules each delivery once per recovery. Can be repeated. Returns the number of scheduled ones. */
 async function schedule(
   { db }: Core,
-  found: Recoverable[],
+  found: Pick<DeliveryDocument, '_id' | 'attempts'>[],
   status: RecoverableStatus,
   { recoveryId, at, dueAt }: { recoveryId: string; at: Date; dueAt: Date },
 ) {
@@ -181,20 +172,12 @@ async function schedule(
   const writes = found.map(({ _id, attempts }, position): AnyBulkWriteOperation<DeliveryDocument> => {
     const key = operationKey(recoveryId, _id)
     const filter = { _id, status, body: { $exists: true }, 'operations.key': { $ne: key } }
-    const again = { at, dueAt: new Date(dueAt.getTime() + position * everyMs) }
-    if (status === 'held') {
-      // Its attempt already waits, so none is added.
-      const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
-      return { updateOne: { filter, update: queueAgain({ ...again, operation }) } }
-    }
-    const attempt = newAttempt(at, { manual: true })
-    const operation = { key, inputHash: '', attemptId: attempt.attemptId }
-    return {
-      updateOne: {
-        filter: { ...filter, [`attempts.${maxAttempts - 1}`]: { $exists: false } },
-        update: queueAgain({ ...again, attempt, operation }),
-      },
-    }
+    // The attempt of a paused delivery already waits, so none is added.
+    const attempt = status === 'held' ? undefined : newAttempt(at, { manual: true })
+    const hasRoom = attempt && { [`attempts.${maxAttempts - 1}`]: { $exists: false } }
+    const operation = { key, inputHash: '', attemptId: (attempt ?? attempts.at(-1)!).attemptId }
+    const again = { at, dueAt: new Date(dueAt.getTime() + position * everyMs), attempt, operation }
+    return { updateOne: { filter: { ...filter, ...hasRoom }, update: queueAgain(again) } }
   })
   return (await db.deliveries.bulkWrite(writes, { ordered: false })).modifiedCount
 }
@@ -206,14 +189,10 @@ async function schedule(
 export async function advanceRecovery(
   core: Core,
   { lease }: Recovering,
-  {
-    remaining,
-    after,
-    nextDueAt,
-    nextStepAt,
-  }: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
+  to: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
   recovered: number,
 ) {
+  const { remaining, after, nextDueAt, nextStepAt } = to
   const times = { 'recovery.nextDueAt': nextDueAt, 'recovery.nextStepAt': nextStepAt }
   await leasesOf(core).write(lease, {
     $set: { ...times, 'recovery.remaining': remaining, 'recovery.after': after },

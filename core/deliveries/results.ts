@@ -1,6 +1,6 @@
 import { contractLimits } from '../../contract/limits.ts'
 import { retryDelay } from '../../contract/retry-delay.ts'
-import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
+import { byKey, createBatcher, fulfilled } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { field, integer, line, validate } from '../rules.ts'
 import { handleFaults, observeHealth } from './faults.ts'
@@ -34,11 +34,8 @@ interface ResultSettlement {
 const stateOf = perCore((core) => {
   /** The last of what follows from recorded results, by destination. */
   const following = new Map<string, Promise<void>>()
-  const batcher = createBatcher(
-    async (results: AttemptResult[]) =>
-      (await recordAll(core, results)).map((value) => ({ status: 'fulfilled' as const, value })),
-    { sizeOf: () => 1000 },
-  )
+  const record = async (results: AttemptResult[]) => fulfilled(await recordAll(core, results))
+  const batcher = createBatcher(record, { sizeOf: () => 1000 })
   return { following, batcher }
 })
 
@@ -55,10 +52,7 @@ export async function addResult(core: Core, result: AttemptResult): Promise<bool
 }
 
 async function recordAll(core: Core, results: AttemptResult[]) {
-  const found = await find(
-    core,
-    results.filter((result) => !isKnown(result)),
-  )
+  const found = await find(core, results, (result) => !isKnown(result))
   const settlements = new Map<string, ResultSettlement>()
   const at = new Date(core.now())
   for (const result of results) {
@@ -72,10 +66,7 @@ async function recordAll(core: Core, results: AttemptResult[]) {
   // If a write did not apply, its result was recorded earlier or another claim took over.
   const isSettled = (result: AttemptResult) =>
     written === all.length && settlements.get(result.deliveryId)?.settlement.claimId === result.claimId
-  const after = await find(
-    core,
-    results.filter((result) => !isSettled(result)),
-  )
+  const after = await find(core, results, (result) => !isSettled(result))
   const counted = results.map((result) => isSettled(result) || isRecorded(result, after.get(result.deliveryId)))
   const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
   const recorded = all.filter(({ settlement }) => settlement.kind === 'outcome' && ids.has(settlement.deliveryId))
@@ -91,10 +82,11 @@ async function recordAll(core: Core, results: AttemptResult[]) {
   return results.map(({ deliveryId }, index) => ({ counted: counted[index]!, followed: followed.get(deliveryId) }))
 }
 
-const find = async (core: Core, results: AttemptResult[]): Promise<Map<string, Delivery>> =>
-  results.length === 0
-    ? new Map()
-    : byKey(await deliveryQueueOf(core).find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
+async function find(core: Core, results: AttemptResult[], isWanted: (result: AttemptResult) => boolean) {
+  const ids = new Set(results.filter(isWanted).map(idOf))
+  const found = ids.size === 0 ? [] : await deliveryQueueOf(core).find([...ids])
+  return byKey(found, ({ deliveryId }) => deliveryId)
+}
 
 /**
  * Whether the delivery need not be read. The time of a fault is the claim's `knownAt`, and an unreadable

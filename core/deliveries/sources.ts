@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AnyBulkWriteOperation, Filter } from 'mongodb'
+import type { Filter } from 'mongodb'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { type Core, perCore } from '../core.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -103,13 +103,10 @@ async function withdrawals({ db }: Core, found: About[]) {
     conversationId,
     sequence: { $in: theirs.map(({ messageSequence = 0 }) => messageSequence) },
   }))
-  const withdrawn = await db.events
-    .find(
-      { $or: places, 'message.redactedAt': { $exists: true } },
-      { projection: { conversationId: 1, sequence: 1, 'message.redactedAt': 1 } },
-    )
-    .toArray()
-  return new Map(withdrawn.map((event) => [`${event.conversationId} ${event.sequence}`, event.message!.redactedAt!]))
+  const withdrawn = { $or: places, 'message.redactedAt': { $exists: true } }
+  const projection = { conversationId: 1, sequence: 1, 'message.redactedAt': 1 }
+  const events = await db.events.find(withdrawn, { projection }).toArray()
+  return new Map(events.map((event) => [`${event.conversationId} ${event.sequence}`, event.message!.redactedAt!]))
 }
 
 export async function withdrawFromDeliveries(core: Core, redactions: LogEvent[]) {
@@ -137,11 +134,9 @@ async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date
   const kept = await deliveries.find({ ...theirs, ...isKept }, { projection: { body: 1 } }).toArray()
   if (kept.length === 0) return
   await deliveries.bulkWrite(
-    kept.map(
-      ({ _id, body }): AnyBulkWriteOperation<DeliveryDocument> => ({
-        updateOne: { filter: { _id, ...isKept }, update: { $set: { body: withoutText(bytesOf(body), at) } } },
-      }),
-    ),
+    kept.map(({ _id, body }) => ({
+      updateOne: { filter: { _id, ...isKept }, update: { $set: { body: withoutText(bytesOf(body), at) } } },
+    })),
   )
 }
 

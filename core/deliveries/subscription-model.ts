@@ -6,12 +6,13 @@ export type SubscriptionStatus = 'enabled' | 'disabled'
 export const disabledByService = ['rejected_auth', 'gone', 'failing'] as const
 export type DisabledReason = 'operator' | (typeof disabledByService)[number]
 
-/** A notice stays in its document until the event feed has it. */
-type SubscriptionNotice = { noticeId: string; at: Date } & (
+export type NoticeContent =
   | { kind: 'subscription.disabled'; reason: DisabledReason }
   // The first dead letter since the last success.
   | { kind: 'subscription.failing'; deliveryId: string }
-)
+
+/** A notice stays in its document until the event feed has it. */
+type SubscriptionNotice = { noticeId: string; at: Date } & NoticeContent
 
 export interface SubscriptionAuditEntry {
   at: Date

@@ -100,7 +100,7 @@ const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<S
 
 function destinationShape(value: string): string | undefined {
   if (value.length > 2048) return 'maxLength'
-  if (isMasked(value)) return 'masked'
+  if (value.endsWith(mask)) return 'masked'
   return parseDestinationUrl(value) ? undefined : 'format'
 }
 
@@ -233,8 +233,6 @@ const mask = '/••••'
 
 /** Shows the origin, with the rest masked. The result is not accepted as a URL. */
 export const maskedDestination = ({ destination }: Pick<LeadSubscription, 'destination'>) => destination.origin + mask
-
-const isMasked = (text: string) => text.endsWith(mask)
 
 /** Throws `PermissionDenied` if the caller may not read everything that the destination receives. */
 export function requireReadable(

@@ -6,6 +6,7 @@ import type { Core } from '../core.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import { isShown } from '../keys/secret-box.ts'
 import { announceMarked } from '../leads/leads.ts'
+import { committed } from '../mongodb/committed.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import { readPage } from '../page-token.ts'
@@ -23,6 +24,7 @@ import {
   isHook,
   type LeadSubscription,
   type LeadSubscriptionDocument,
+  type NoticeContent,
   type SubscriptionAuditEntry,
   toSubscription,
   type WebhookSecret,
@@ -67,17 +69,23 @@ const isListedAs: Record<ListedDestinations, Filter<LeadSubscriptionDocument>> =
 
 const maxPage = 100
 /** Notices of a subscription that wait for their entries. */
-export const noticesMax = 100
+const noticesMax = 100
 export const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
-const audited = (entry: SubscriptionAuditEntry) => ({ audit: { $each: [entry], $position: 0, $slice: auditMax } })
+export const audited = (entry: SubscriptionAuditEntry) => ({
+  audit: { $each: [entry], $position: 0, $slice: auditMax },
+})
+
+/** Adds a notice, which its document keeps until the feed has the entry. */
+export const noticed = (at: Date, notice: NoticeContent) => ({
+  notices: { $each: [{ noticeId: randomUUID(), at, ...notice }], $slice: -noticesMax },
+})
 
 /** Returns the number of the last entry of a workspace's feed; 0 if it is empty. */
 export async function endOfFeed({ db }: Core, workspaceId: string) {
   // No failover rolls back what this reads, so no number is given twice.
-  const committed = { readConcern: { level: 'majority' }, projection: { _id: 0, number: 1 } } as const
-  const newest = db.feedEntries.find({ workspaceId }, committed).sort({ number: -1 }).limit(1)
-  return (await newest.toArray())[0]?.number ?? 0
+  const newest = { ...committed, projection: { _id: 0, number: 1 }, sort: { number: -1 } } as const
+  return (await db.feedEntries.findOne({ workspaceId }, newest))?.number ?? 0
 }
 
 export async function findSubscription(core: Core, subscriptionId: string, { workspaceId }: Requester) {
@@ -106,8 +114,7 @@ export async function createSubscription(
   await findWorkspace(core, workspaceId)
   validate(...settingIssues(settings, { resource }))
   requireReadable(settings, by)
-  await requireInstallations(core, workspaceId, settings)
-  await requirePublicDestination(core, settings)
+  await requireKnown(core, workspaceId, settings)
   const at = new Date(core.now())
   const subscriptionId = plannedIds(resource === undefined || sentAs ? 'sub' : resource, operation)
   const secretId = plannedIds('key', operation)
@@ -151,9 +158,8 @@ async function insertSubscription(
   const placed = { workspaceId: rest.workspaceId, place: { $exists: true } }
   // A failed try means that a parallel call took the place, or inserted the subscription.
   for (;;) {
-    const present = await leadSubscriptions
-      .find({ $or: [{ _id: subscriptionId }, placed] }, { projection: { place: 1 } })
-      .toArray()
+    const known = { $or: [{ _id: subscriptionId }, placed] }
+    const present = await leadSubscriptions.find(known, { projection: { place: 1 } }).toArray()
     if (present.some(({ _id }) => _id === subscriptionId)) return true
     const taken = new Set(present.map(({ place }) => place))
     const free = places.filter((place) => !taken.has(place))
@@ -177,8 +183,7 @@ export async function updateSubscription(
   const stored = await findSubscription(core, subscriptionId, by)
   validate(...settingIssues(settings, stored))
   requireReadable({ ...stored, ...settings }, by)
-  await requireInstallations(core, stored.workspaceId, settings)
-  await requirePublicDestination(core, settings)
+  await requireKnown(core, stored.workspaceId, settings)
   const { status, ...given } = settings
   const changed = { ...given, ...(await beginningOf(core, { ...stored, policy: settings.policy })) }
   const entry = { at: new Date(core.now()), actor: by.subject }
@@ -260,10 +265,9 @@ export async function disableSubscription(
   if ('sentAt' in cause) unless.judgedSince = { $lte: cause.sentAt }
   if ('failingBefore' in cause) unless.failingSince = { $lte: cause.failingBefore }
   if ('sentAt' in cause && reason === 'rejected_auth') unless.$nor = [{ 'secrets.expiresAt': { $gt: cause.sentAt } }]
-  const notice = { noticeId: randomUUID(), at, kind: 'subscription.disabled' as const, reason }
   const update = {
     $set: { status: 'disabled' as const, disabledReason: reason },
-    $push: { notices: { $each: [notice], $slice: -noticesMax } },
+    $push: noticed(at, { kind: 'subscription.disabled', reason }),
   }
   const disabled = { ...entry, action: 'disabled' as const, disabledReason: reason }
   const operation = 'operation' in cause ? cause.operation : undefined
@@ -272,22 +276,22 @@ export async function disableSubscription(
   )
 }
 
-/** Replaces the secrets that the caller has read, like `writeAudited`. */
-const replaceSecrets = (
+/** Replaces the secrets by what `next` makes of the stored ones; it returns undefined if nothing changes. */
+async function changeSecrets(
   core: Core,
-  { subscriptionId, secrets: read }: LeadSubscription,
-  secrets: WebhookSecret[],
-  entry: SubscriptionAuditEntry,
-  operation: string,
-) =>
-  writeAudited(
-    core,
-    subscriptionId,
-    { secrets: { $eq: read } },
-    { $set: { secrets, judgedSince: entry.at } },
-    entry,
-    operation,
-  )
+  subscriptionId: string,
+  { by, operation, action }: { by: Requester; operation: string; action: SubscriptionAuditEntry['action'] },
+  next: (read: WebhookSecret[], at: Date) => WebhookSecret[] | undefined,
+) {
+  await untilWritten(core, subscriptionId, by, async ({ secrets: read }) => {
+    const at = new Date(core.now())
+    const secrets = next(read, at)
+    const update = { $set: { secrets, judgedSince: at } }
+    const entry = { at, actor: by.subject, action }
+    return !secrets || writeAudited(core, subscriptionId, { secrets: { $eq: read } }, update, entry, operation)
+  })
+  await liveSubscriptionsOf(core).changed(subscriptionId)
+}
 
 /**
  * Adds a secret, and returns its id. `webhook-signature` has one of the previous secret too, for
@@ -305,14 +309,10 @@ export async function rotateSecret(
   const { secrets: seen } = await findSubscription(core, subscriptionId, by)
   validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
   const secretId = core.plannedIds('key', operation)
-  await untilWritten(core, subscriptionId, by, (read) => {
-    const at = new Date(core.now())
-    const { kept } = newWebhookSecret(core.secretBox, at, secretId)
-    const overlap = { seen, overlapSeconds: overlapSeconds ?? defaultOverlapSeconds }
-    const entry = { at, actor: by.subject, action: 'secret_rotated' as const }
-    return replaceSecrets(core, read, rotatedSecrets(read.secrets, kept, overlap), entry, operation)
-  })
-  await liveSubscriptionsOf(core).changed(subscriptionId)
+  const overlap = { seen, overlapSeconds: overlapSeconds ?? defaultOverlapSeconds }
+  await changeSecrets(core, subscriptionId, { by, operation, action: 'secret_rotated' }, (read, at) =>
+    rotatedSecrets(read, newWebhookSecret(core.secretBox, at, secretId).kept, overlap),
+  )
   return { secretId }
 }
 
@@ -327,14 +327,11 @@ export async function activateSecret(
   by: Requester,
   operation: string = randomUUID(),
 ) {
-  await untilWritten(core, subscriptionId, by, async (read) => {
-    const at = new Date(core.now())
-    const secret = liveSecrets(read.secrets, at).find((each) => each.secretId === secretId)
+  await changeSecrets(core, subscriptionId, { by, operation, action: 'secret_activated' }, (read, at) => {
+    const secret = liveSecrets(read, at).find((each) => each.secretId === secretId)
     if (!secret) throw new ServiceError(ErrorCode.NOT_FOUND)
-    const entry = { at, actor: by.subject, action: 'secret_activated' as const }
-    return !secret.pending || replaceSecrets(core, read, activatedSecrets(read.secrets, secretId), entry, operation)
+    return secret.pending && activatedSecrets(read, secretId)
   })
-  await liveSubscriptionsOf(core).changed(subscriptionId)
 }
 
 /**
@@ -354,9 +351,10 @@ export async function getSubscription(core: Core, subscriptionId: string, by: Re
     findSubscription(core, subscriptionId, by),
     countPaused(core, subscriptionId),
     core.db.deliveries
-      .find({ destination: subscriptionId, requestedAt: { $exists: true } }, { projection: { attempts: 1 } })
-      .sort({ requestedAt: -1 })
-      .limit(auditMax)
+      .find(
+        { destination: subscriptionId, requestedAt: { $exists: true } },
+        { projection: { attempts: 1 }, sort: { requestedAt: -1 }, limit: auditMax },
+      )
       .toArray(),
   ])
   const requests = requested.flatMap(({ attempts }) => attempts.flatMap(requestOf))
@@ -391,17 +389,14 @@ export async function listSubscriptions(
   }
 }
 
-async function requirePublicDestination(core: Core, { destinationUrl }: SubscriptionSettings) {
-  const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
-  if (url && !(await isAllowedDestination(core, url))) throw invalid('/destinationUrl', 'publicAddress')
-}
-
-async function requireInstallations(core: Core, workspaceId: string, { policy }: SubscriptionSettings) {
+/** Throws `ValidationFailed` for an installation that the workspace lacks, and for an address that is not public. */
+async function requireKnown(core: Core, workspaceId: string, { policy, destinationUrl }: SubscriptionSettings) {
   const { installations = [] } = policy ?? {}
-  if (installations.length === 0) return
-  const found = await workspaceStoreOf(core).findInstallations(installations)
+  const found = installations.length === 0 ? [] : await workspaceStoreOf(core).findInstallations(installations)
   const known = new Set(found.flatMap((each) => (each.workspaceId === workspaceId ? each.publicSiteKey : [])))
   validate(...installations.map((key, index) => issueIf(!known.has(key), `/policy/installations/${index}`, 'exists')))
+  const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
+  if (url && !(await isAllowedDestination(core, url))) throw invalid('/destinationUrl', 'publicAddress')
 }
 
 /** A destination begins to follow the feed at its end. */

@@ -22,16 +22,11 @@ export async function addSuppressions(core: Core, request: NewSuppressions) {
 export const unsweptSuppressionsOf = perCore((core) =>
   createFollower({
     batch,
-    read: (limit) =>
-      core.db.suppressions
-        .find({ unswept: true }, { projection: { addedAt: 1 } })
-        .limit(limit)
-        .toArray(),
-    handle: (entries) =>
-      sweepEntries(
-        core,
-        entries.map(({ _id }) => _id),
-      ),
+    read: (limit) => core.db.suppressions.find({ unswept: true }, { projection: { addedAt: 1 }, limit }).toArray(),
+    handle(entries) {
+      const ids = entries.map(({ _id }) => _id)
+      return sweepEntries(core, ids)
+    },
     since: ({ addedAt }) => addedAt,
     now: core.now,
   }),
@@ -47,11 +42,7 @@ async function endDeliveries(core: Core, contacts: string[]) {
   const { leads, deliveries } = core.db
   for (let after = ''; ; ) {
     const theirs = { contacts: { $in: contacts }, _id: { $gt: after } }
-    const found = await leads
-      .find(theirs, { projection: { _id: 1 } })
-      .sort({ _id: 1 })
-      .limit(batch)
-      .toArray()
+    const found = await leads.find(theirs, { projection: { _id: 1 }, sort: { _id: 1 }, limit: batch }).toArray()
     if (found.length === 0) return
     after = found.at(-1)!._id
     const at = new Date(core.now())

@@ -67,16 +67,11 @@ export function signingSecretsOf(
 
 export function makeRequest(
   { config, now }: Core,
-  {
-    deliveryId,
-    subscriptionId,
-    attempts,
-    body,
-    traceparent,
-  }: Pick<TakenDelivery, 'deliveryId' | 'subscriptionId' | 'attempts' | 'body' | 'traceparent'>,
+  delivery: Pick<TakenDelivery, 'deliveryId' | 'subscriptionId' | 'attempts' | 'body' | 'traceparent'>,
   claimId: string,
   { url, headers, ...secrets }: SigningSecrets,
 ) {
+  const { deliveryId, subscriptionId, attempts, body, traceparent } = delivery
   const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
   return {
     deliveryId,
@@ -129,10 +124,9 @@ export function activeSecret(secrets: WebhookSecret[], at: Date) {
 }
 
 export function activatedSecrets(secrets: WebhookSecret[], secretId: string): WebhookSecret[] {
-  return secrets.map((secret) => {
-    const { pending: _, ...activated } = secret
-    return secret.secretId === secretId ? activated : secret
-  })
+  return secrets.map(({ pending, ...secret }) =>
+    secret.secretId === secretId || !pending ? secret : { ...secret, pending },
+  )
 }
 
 /**
@@ -153,10 +147,8 @@ export function rotatedSecrets(
     const seconds = seenIds.has(secretId) ? overlapSeconds : Math.max(overlapSeconds, defaultOverlapSeconds)
     return expiresAt ?? new Date(at.getTime() + seconds * 1000)
   }
-  const ending = liveSecrets(
-    secrets.map((secret) => ({ ...secret, expiresAt: endOf(secret) })),
-    at,
-  )
+  const ended = secrets.map((secret) => ({ ...secret, expiresAt: endOf(secret) }))
+  const ending = liveSecrets(ended, at)
   if (ending.length <= maxRotatedOut) return [{ ...fresh, pending: true }, ...ending]
   const firstEnd = Math.min(...ending.map((secret) => endOf(secret).getTime()))
   throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: Math.ceil((firstEnd - at.getTime()) / 1000) })

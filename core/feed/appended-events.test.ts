@@ -8,10 +8,10 @@ import { eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { bareCore } from '../test/core-with.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { flushFeed } from '../test/feed.ts'
 import { runScheduled, scheduledDatabase } from '../test/scheduled-database.ts'
 import { createAppendedEventsMemory } from './appended-events.ts'
 import { appendToFeed, entriesAfter } from './feed-log.ts'
-import { flushFeed } from './jobs.ts'
 import type { NewFeedEntry } from './model.ts'
 
 /** The third core adds no entry by itself, because it has flushed nothing. */

@@ -2,7 +2,7 @@ import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
 import { eventsOf } from '../log/event-store.ts'
-import { createLogFollower, followerStoreOf } from '../log/log-follower.ts'
+import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { type AppendedEvents, createAppendedEventsMemory } from './appended-events.ts'
@@ -117,9 +117,8 @@ export const conversationFeedOf = perCore((core) => {
     { paceMs: 50, isFull: () => appended.size() >= batchSize },
   )
 
-  const follower = createLogFollower({
+  const follower = createLogFollower(core, {
     name: 'feed',
-    store: followerStoreOf(core),
     startAgeMs: 600_000,
     async handle(found) {
       const through = new Map<string, number>()
@@ -131,7 +130,6 @@ export const conversationFeedOf = perCore((core) => {
       await bringUpAll(behind)
     },
     signal: closed.signal,
-    now,
   })
 
   return {

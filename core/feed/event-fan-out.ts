@@ -80,10 +80,8 @@ export const eventFanOutOf = perCore((core) => {
         known.delete(workspaceId)
         if (followed[index] && known.size < maxWaiting) known.add(workspaceId)
       }
-      await handleEach(
-        batch.filter((_, index) => followed[index]),
-        bringUp,
-      )
+      const wanted = batch.filter((_, index) => followed[index])
+      await handleEach(wanted, bringUp)
     },
     { paceMs: 50 },
   )
@@ -165,10 +163,8 @@ async function sendAll(
     }),
   )
   const { number } = entries.at(-1)!
-  await core.db.leadSubscriptions.updateMany(
-    { _id: { $in: sent }, followedTo: { $lt: number } },
-    { $set: { followedTo: number } },
-  )
+  const behind = { _id: { $in: sent }, followedTo: { $lt: number } }
+  await core.db.leadSubscriptions.updateMany(behind, { $set: { followedTo: number } })
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }
 

@@ -15,10 +15,10 @@ import { claimDue, recordResults } from '../test/claims.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
+import { catchUpFeed, flushFeed } from '../test/feed.ts'
 import { transportTo } from '../test/transports.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
 import { accessOf } from '../transport/caller.ts'
-import { catchUpFeed, flushFeed } from './jobs.ts'
 
 const cores = testCores({ count: 2, started: false })
 

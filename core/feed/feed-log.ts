@@ -4,11 +4,10 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import { type Core, perCore } from '../core.ts'
 import { endOfFeed } from '../deliveries/subscriptions.ts'
 import { unavailable } from '../errors.ts'
-import { isDuplicateKey } from '../mongodb/faults.ts'
+import { committed } from '../mongodb/committed.ts'
+import { unlessDuplicate } from '../mongodb/faults.ts'
 import { type FeedEntry, feedKeptMs, type NewFeedEntry } from './model.ts'
 
-/** No failover rolls back what is read, so no number is given twice. */
-const committed = { readConcern: { level: 'majority' } } as const
 const removedAtOnce = 1_000
 /** Other writers take the next number that often only if many compete. */
 const maxTries = 100
@@ -45,13 +44,7 @@ export async function appendToFeed(core: Core, workspaceId: string, entries: New
 async function insertAfter({ db, now }: Core, workspaceId: string, end: number, entries: NewFeedEntry[]) {
   const storedAt = new Date(now())
   const documents = entries.map((entry, index) => ({ ...entry, workspaceId, number: end + 1 + index, storedAt }))
-  try {
-    await db.feedEntries.insertMany(documents, { ordered: true })
-    return true
-  } catch (error) {
-    if (isDuplicateKey(error)) return false
-    throw error
-  }
+  return (await unlessDuplicate(db.feedEntries.insertMany(documents, { ordered: true }))) !== undefined
 }
 
 async function withoutPresent({ db }: Core, workspaceId: string, entries: NewFeedEntry[]) {
@@ -93,11 +86,9 @@ export async function lastBefore(core: Core, workspaceId: string, time: Date): P
 }
 
 export function entriesAfter({ db }: Core, workspaceId: string, number: number, limit: number): Promise<FeedEntry[]> {
-  const found = db.feedEntries.find(
-    { workspaceId, number: { $gt: number } },
-    { ...committed, projection: { _id: 0, workspaceId: 0, storedAt: 0 } },
-  )
-  return found.sort({ number: 1 }).limit(limit).toArray()
+  const projection = { _id: 0, workspaceId: 0, storedAt: 0 }
+  const oldest = { ...committed, projection, sort: { number: 1 }, limit } as const
+  return db.feedEntries.find({ workspaceId, number: { $gt: number } }, oldest).toArray()
 }
 
 /** The last entry of a feed stays, because its number would be given again. */

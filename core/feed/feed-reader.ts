@@ -19,11 +19,6 @@ export interface FeedEvent {
   lead?: Lead
 }
 
-interface FeedPage {
-  events: FeedEvent[]
-  cursor: string
-}
-
 interface FeedQuery {
   workspaceId: string
   /** Empty for the oldest entry. */
@@ -149,11 +144,7 @@ export const feedReaderOf = perCore((core) => {
     const slot = await reads.enter([], signal).catch((error: unknown) => {
       throw error instanceof NoSlotError ? unavailable(error) : error
     })
-    try {
-      return await read()
-    } finally {
-      slot.leave()
-    }
+    return read().finally(slot.leave)
   }
 
   function onHint(id: string, wake: () => void) {
@@ -170,7 +161,7 @@ export const feedReaderOf = perCore((core) => {
     async read(
       query: FeedQuery,
       { waitMs, signal, wake = signal }: { waitMs: number; signal: AbortSignal; wake?: AbortSignal },
-    ): Promise<FeedPage> {
+    ) {
       validate(
         field('/limit', query.limit, integer(1, maxPage)),
         ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...feedEventTypes))),

@@ -11,10 +11,10 @@ import { assignAgent, closeConversation } from '../conversations/assignments.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
+import { catchUpFeed, flushFeed } from '../test/feed.ts'
 import { transportTo } from '../test/transports.ts'
 import { accessOf } from '../transport/caller.ts'
 import { removeOldEntries } from './feed-log.ts'
-import { catchUpFeed, flushFeed } from './jobs.ts'
 
 const cores = testCores({ count: 2, started: false })
 const everything = ['events:read', 'messages:read', 'sessions:read', 'leads:read']

@@ -4,9 +4,9 @@ import { EventsService } from '#proto/events/v1/events_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { hasFailed } from '../test/cores.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
+import { flushFeed } from '../test/feed.ts'
 import { transportTo } from '../test/transports.ts'
 import { accessOf } from '../transport/caller.ts'
-import { flushFeed } from './jobs.ts'
 import { markAnnounced } from './lead-feed.ts'
 
 const deliveries = testDeliveries()

@@ -33,19 +33,6 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
   leads: leadFeedOf(core).lagMs,
 })
 
-/** Adds entries of what was appended or stored before this call, and creates the deliveries. */
-export async function flushFeed(core: Core) {
-  await conversationFeedOf(core).flush()
-  for (const { run } of Object.values(leadFeedOf(core).followers)) await run()
-  await eventFanOutOf(core).flush()
-}
-
-/** Adds entries that other processes left out, and creates the deliveries. */
-export async function catchUpFeed(core: Core) {
-  await conversationFeedOf(core).catchUp()
-  await eventFanOutOf(core).catchUp()
-}
-
 export function closeFeed(core: Core) {
   for (const part of [feedReaderOf, conversationFeedOf, leadFeedOf, eventFanOutOf]) part(core).close()
 }

@@ -8,6 +8,7 @@ import type { DeliveryDocument } from '../deliveries/model.ts'
 import { toSubscription } from '../deliveries/subscription-model.ts'
 import type { Marked } from '../leads/leads.ts'
 import type { LeadDocument } from '../leads/model.ts'
+import { committed } from '../mongodb/committed.ts'
 import { addToFeed, addToFeeds } from './event-fan-out.ts'
 import { type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
@@ -18,7 +19,6 @@ type UnannouncedLead = Pick<
 type UnannouncedDelivery = Omit<DeliveryDocument, 'body'>
 
 const unannounced = { unannounced: true } as const
-const committed = { readConcern: { level: 'majority' } } as const
 const leadFields = {
   ...committed,
   projection: { workspaceId: 1, createdAt: 1, conversationId: 1, formSubmissionId: 1, sessionId: 1, erasing: 1 },
@@ -37,27 +37,20 @@ export const leadFeedOf = perCore((core) => {
   const followers = {
     leads: createFollower({
       ...shared,
-      read: (limit) => leads.find(unannounced, leadFields).limit(limit).toArray(),
+      read: (limit) => leads.find(unannounced, { ...leadFields, limit }).toArray(),
       handle: (found) => announceLeads(core, found),
       since: ({ createdAt }) => createdAt,
     }),
     deliveries: createFollower({
       ...shared,
       read: (limit): Promise<UnannouncedDelivery[]> =>
-        deliveries
-          .find(unannounced, { ...committed, projection: { body: 0 } })
-          .limit(limit)
-          .toArray(),
+        deliveries.find(unannounced, { ...committed, projection: { body: 0 }, limit }).toArray(),
       handle: (found) => announceDeliveries(core, found),
       since: ({ updatedAt }) => updatedAt,
     }),
     subscriptions: createFollower({
       ...shared,
-      read: (limit) =>
-        leadSubscriptions
-          .find({ 'notices.at': { $exists: true }, ...notDeleted })
-          .limit(limit)
-          .toArray(),
+      read: (limit) => leadSubscriptions.find({ 'notices.at': { $exists: true }, ...notDeleted }, { limit }).toArray(),
       async handle(found) {
         for (const each of found) {
           const { notices = [] } = each

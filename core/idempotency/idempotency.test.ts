@@ -7,8 +7,14 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { scheduledStore } from '../test/scheduled-database.ts'
-import { createIdempotency, hashInput, type Operation } from './idempotency.ts'
-import { createIdempotencyStore, type IdempotencyRecord, type IdempotencyStore } from './idempotency-store.ts'
+import {
+  createIdempotency,
+  createIdempotencyStore,
+  hashInput,
+  type IdempotencyRecord,
+  type IdempotencyStore,
+  type Operation,
+} from './idempotency.ts'
 
 const second = 1000
 const base = { scope: ['POST /sessions', 'pk'], input: { a: 1 }, keptFor: 600 }
@@ -41,7 +47,7 @@ const recordWith = (change: Partial<IdempotencyRecord>): IdempotencyRecord => ({
 describe('operations', () => {
   it('an operation runs with a lease of 15 s on its scope and key, and its result is stored', async () => {
     const { store, run, now, once } = idempotencyOver()
-    expect(await once()).toEqual({ result: { done: true }, replayed: false })
+    expect(await once()).toEqual({ content: { done: true }, replayed: false })
     const id = hashOf(JSON.stringify(['POST /sessions', 'pk', key]))
     const lease = {
       owner: expect.any(Number),
@@ -76,7 +82,7 @@ describe('operations', () => {
     async (result) => {
       const { store, run, once } = idempotencyOver()
       run.mockResolvedValue(result)
-      expect(await once()).toEqual({ result, replayed: false })
+      expect(await once()).toEqual({ content: result, replayed: false })
       expect(store.finish.mock.lastCall![3]).toBeUndefined()
     },
   )
@@ -96,7 +102,7 @@ describe('operations', () => {
   })
 
   it.each([
-    ['returns the stored result of an earlier run', { result: 7 }, { result: 7, replayed: true }],
+    ['returns the stored result of an earlier run', { result: 7 }, { content: 7, replayed: true }],
     [
       'is rejected while an earlier run of it is not done',
       {},
@@ -115,7 +121,7 @@ describe('operations', () => {
 
   it('an operation returns the stored result if another run took over and finished first', async () => {
     const { once } = idempotencyOver({ finish: async () => recordWith({ result: 'theirs' }) })
-    expect(await once()).toEqual({ result: 'theirs', replayed: true })
+    expect(await once()).toEqual({ content: 'theirs', replayed: true })
   })
 
   it('an operation that fails releases its key and rejects with its own error, even if the release fails too', async () => {
@@ -167,7 +173,7 @@ describe('an operation whose slow run is considered dead', () => {
             await scheduler.schedule(Promise.resolve(), `${index} begins`)
             now += 16 * second
             await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
-              ({ result }) => answers.push(result),
+              ({ content }) => answers.push(content),
               (error) =>
                 expect(error.message === 'failed' || error.code === ErrorCode.OPERATION_IN_PROGRESS).toBe(true),
             )
@@ -180,7 +186,7 @@ describe('an operation whose slow run is considered dead', () => {
           key,
           run: async () => ({ sessionId: 'the last', by: -1 }),
         })
-        for (const answer of answers) expect(answer).toEqual(last.result)
+        for (const answer of answers) expect(answer).toEqual(last.content)
       }),
       runs(300),
     )
@@ -202,7 +208,7 @@ describe('an operation whose slow run is considered dead', () => {
     now += 16 * second
     const second_ = await idempotency.once({ ...base, key, run })
     slow.resolve()
-    expect(await first).toEqual({ result: second_.result, replayed: true })
+    expect(await first).toEqual({ content: second_.content, replayed: true })
     expect(started[1]).toEqual(started[0])
     now += 601 * second
     expect((await idempotency.once({ ...base, key, run })).replayed).toBe(false)
@@ -230,6 +236,6 @@ describe('an operation whose slow run is considered dead', () => {
     expect(await first).toBe('late')
     await expect(idempotency.once({ ...base, key, run: async () => 3 })).rejects.toThrow('OperationInProgress')
     takeover.resolve(2)
-    expect((await second_).result).toBe(2)
+    expect((await second_).content).toBe(2)
   })
 })

@@ -5,15 +5,17 @@ import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { grantsOf } from '../sessions/grants.ts'
 import {
+  grantOf,
   grantTimes,
   type Identity,
   type Issued,
   type Session,
   type SessionContent,
   storedTimes,
+  type Visitor,
   type VisitorOperation,
 } from '../sessions/model.ts'
-import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
+import { sessionContentsOf } from '../sessions/session-content.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
@@ -34,75 +36,49 @@ interface IdentityChange extends VisitorOperation {
  * Additional errors: RouteNotAdvertised, IdentityAssertionInvalid, IdentityAssertionExpired,
  * IdentityAssertionReplayed, VisitorBanned.
  */
-export async function identifyVisitor(
-  core: Core,
-  { credentials, assertion, clientAddress, renewalToken, idempotencyKey }: IdentityChange & { assertion: string },
-): Promise<Repeatable<SessionContent>> {
-  const { session, installation } = await visitorAccessOf(core).authorize(credentials, { closedToo: true })
-  const { sessionId } = session
-  const { content, replayed } = await oncePerSession(
-    core,
-    'POST /sessions/identify',
-    session,
-    idempotencyKey,
-    { assertion },
-    (operation) => identifyOnce(core, sessionId, installation, { assertion, clientAddress }, operation),
-  )
-  return { content: await answerTo(core, sessionId, renewalToken, content), replayed }
-}
+export const identifyVisitor = (core: Core, { assertion, ...request }: IdentityChange & { assertion: string }) =>
+  changeIdentity(core, request, 'POST /sessions/identify', { assertion }, async (current, visitor, operation) => {
+    const { installation } = visitor
+    if (current.identity?.operation === operation) return refresh(core, current, current.identity)
+    // Checked only now, so that an operation that succeeded before the capability was disabled can be repeated.
+    requireCapability(installation, 'identity')
+    const session = await followAddress(core, current, request.clientAddress)
+    const identity = await verifiedIdentity(core, session, installation, assertion, operation)
+    if (session.identity?.subjectId === identity.subjectId) return refresh(core, session, identity)
+    await reconcileSubject(core, identity.subjectId)
+    return replaceSession(core, session, identity, operation, installation)
+  })
 
 /** Additional errors: VisitorBanned. */
-export async function clearIdentity(
+export const clearIdentity = (core: Core, request: IdentityChange) =>
+  changeIdentity(core, request, 'DELETE /sessions/identify', {}, async (current, visitor, operation) => {
+    const { installation, grantIssuedAt, grantExpiresAt } = visitor
+    const session = await followAddress(core, current, request.clientAddress)
+    if (session.identity) return replaceSession(core, session, undefined, operation, installation)
+    // The session keeps the grant that the request used.
+    const grant = grantOf(current, grantIssuedAt, grantExpiresAt)
+    return sessionContentsOf(core).issue(current, grant, { state: 'continued' })
+  })
+
+/** Runs a change once. A repeat whose first run died after it had closed the session completes that run. */
+async function changeIdentity(
   core: Core,
-  { credentials, clientAddress, renewalToken, idempotencyKey }: IdentityChange,
+  { credentials, renewalToken, idempotencyKey }: IdentityChange,
+  route: string,
+  input: object,
+  change: (current: Session, visitor: Visitor, operation: string) => Promise<Issued>,
 ): Promise<Repeatable<SessionContent>> {
   const visitor = await visitorAccessOf(core).authorize(credentials, { closedToo: true })
-  const { session, installation, grantIssuedAt, grantExpiresAt } = visitor
+  const { session, installation } = visitor
   const { sessionId } = session
-  async function clear(operation: string): Promise<Issued> {
+  async function run(operation: string) {
     const current = await latestSession(core, sessionId)
     if (current.status === 'closed') return repeatReplacement(core, current, operation, installation)
     await visitorAccessOf(core).live(sessionId)
-    const session = await followAddress(core, current, clientAddress)
-    if (session.identity) return replaceSession(core, session, undefined, operation, installation)
-    // The session keeps the grant that the request used.
-    const grant = {
-      issuedAt: grantIssuedAt.getTime() / 1000,
-      expiresAt: grantExpiresAt.getTime() / 1000,
-      renewableUntil: current.renewableUntil.getTime() / 1000,
-      generation: current.renewal.generation,
-    }
-    return sessionContentsOf(core).issue(current, grant, { state: 'continued' })
+    return change(current, visitor, operation)
   }
-  const { content, replayed } = await oncePerSession(
-    core,
-    'DELETE /sessions/identify',
-    session,
-    idempotencyKey,
-    {},
-    clear,
-  )
+  const { content, replayed } = await oncePerSession(core, route, session, idempotencyKey, input, run)
   return { content: await answerTo(core, sessionId, renewalToken, content), replayed }
-}
-
-async function identifyOnce(
-  core: Core,
-  sessionId: string,
-  installation: Installation,
-  { assertion, clientAddress }: { assertion: string; clientAddress?: string },
-  operation: string,
-): Promise<Issued> {
-  const current = await latestSession(core, sessionId)
-  if (current.status === 'closed') return repeatReplacement(core, current, operation, installation)
-  await visitorAccessOf(core).live(sessionId)
-  if (current.identity?.operation === operation) return refresh(core, current, current.identity)
-  // Checked only now, so that an operation that succeeded before the capability was disabled can be repeated.
-  requireCapability(installation, 'identity')
-  const session = await followAddress(core, current, clientAddress)
-  const identity = await verifiedIdentity(core, session, installation, assertion, operation)
-  if (session.identity?.subjectId === identity.subjectId) return refresh(core, session, identity)
-  await reconcileSubject(core, identity.subjectId)
-  return replaceSession(core, session, identity, operation, installation)
 }
 
 /** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
@@ -127,7 +103,7 @@ async function verifiedIdentity(
 /** Handles an assertion for the same visitor: keeps the session and issues a new grant. */
 async function refresh(core: Core, session: Session, identity: Identity): Promise<Issued> {
   const { sessionId, endsAt, renewal } = session
-  const times = grantTimes(core.now(), lifetimesOf(core), endsAt)
+  const times = grantTimes(core.now(), core.config, endsAt)
   if (!(await sessionStoreOf(core).refreshIdentity(sessionId, identity, storedTimes(times))))
     await visitorAccessOf(core).rejectEnded(sessionId)
   await wakeupsOf(core).stateChanged(sessionId)

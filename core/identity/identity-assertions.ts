@@ -6,19 +6,12 @@ import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { text } from '../rules.ts'
-import type { IdentityContextValue } from '../sessions/model.ts'
+import type { Identity, IdentityContextValue } from '../sessions/model.ts'
 import type { Installation } from '../workspaces/model.ts'
 
-/** Verified claims of a host's backend about a visitor. */
-interface VerifiedAssertion {
-  /** The host's id of the user: 1 to 256 characters. */
-  externalSubject: string
-  displayName?: string
-  /** Data to show to operators. It has no effect on permissions. */
-  context?: [key: string, value: IdentityContextValue][]
-  /** Random value chosen by the host. An installation accepts each nonce once until `endsAt`. */
+/** Verified claims of a host's backend about a visitor. An installation accepts each nonce once until `endsAt`. */
+interface VerifiedAssertion extends Pick<Identity, 'externalSubject' | 'displayName' | 'context'> {
   nonce: string
-  /** Time after which the assertion is rejected. */
   endsAt: Date
 }
 
@@ -151,14 +144,10 @@ export interface NonceDocument {
  */
 export async function consumeNonce(
   { db }: Core,
-  {
-    publicSiteKey,
-    nonce,
-    operation,
-    expiresAt,
-  }: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
+  used: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
   now: Date,
 ): Promise<boolean> {
+  const { publicSiteKey, nonce, operation, expiresAt } = used
   const _id = createHash('sha256')
     .update(JSON.stringify([publicSiteKey, nonce]))
     .digest('base64url')

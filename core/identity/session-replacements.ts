@@ -6,15 +6,8 @@ import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
-import {
-  firstGrantOf,
-  type Identity,
-  type Issued,
-  newConversation,
-  newSession,
-  type Session,
-} from '../sessions/model.ts'
-import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
+import { grantOf, type Identity, type Issued, newConversation, newSession, type Session } from '../sessions/model.ts'
+import { sessionContentsOf } from '../sessions/session-content.ts'
 import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
@@ -100,7 +93,7 @@ async function complete(core: Core, old: Session, operation: string, installatio
   if (isJoining && old.pageContext && old.pageContextAt && !session.pageContext)
     await keepPage(core, session.sessionId, installation, old.pageContext, old.pageContextAt)
   const isNew = session.conversationId === core.plannedIds('cnv', operation)
-  return sessionContentsOf(core).issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
+  return sessionContentsOf(core).issue(session, grantOf(session), { state: isNew ? 'new' : 'continued' })
 }
 
 /** Appends the event that the streams of an anonymous session get before the event that ends it. */
@@ -140,5 +133,5 @@ function replacementOf(
       ...(panelClosedAt && { panelClosedAt }),
     }),
   }
-  return newSession(facts, core.now(), lifetimesOf(core))
+  return newSession(facts, core.now(), core.config)
 }

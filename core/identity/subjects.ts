@@ -4,18 +4,13 @@ import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Session } from '../sessions/model.ts'
 import { conversationRecordsOf, openErasures, sessionStoreOf } from '../sessions/session-store.ts'
 
-/** A verified visitor on a connection. */
-interface Subject {
-  /** Keyed hash of the connection and the host's user id. */
-  subjectId: string
+/** A verified visitor on a connection. The id is a keyed hash of the connection and the host's user id. */
+export interface SubjectDocument {
+  _id: string
   workspaceId: string
   connectionId: string
   /** The conversation that the visitor's sessions continue. */
   conversationId: string
-}
-
-export type SubjectDocument = Omit<Subject, 'subjectId'> & {
-  _id: string
   /** The visitor's erasures that were unfinished when the visitor got this conversation. */
   afterErasures?: string[]
 }
@@ -57,29 +52,29 @@ async function isOpen(core: Core, conversationId: string) {
 async function choose(core: Core, session: Session, subjectId: string, conversationId: string, replaces = false) {
   const { workspaceId, connectionId } = session
   for (;;) {
-    const current = (await findSubject(core, subjectId))?.conversationId
+    const current = await conversationOf(core, subjectId)
     if (current !== undefined && (current === conversationId || (!replaces && (await isOpen(core, current)))))
       return current
-    if (await setConversation(core, { subjectId, workspaceId, connectionId, conversationId }, current))
+    if (await setConversation(core, { _id: subjectId, workspaceId, connectionId, conversationId }, current))
       return conversationId
   }
 }
 
 /** Omits a conversation that an unfinished erasure removes. */
-async function findSubject(core: Core, subjectId: string): Promise<Subject | undefined> {
+async function conversationOf(core: Core, subjectId: string): Promise<string | undefined> {
   // Read the erasures before the conversation. A conversation that is set after an erasure
   // began stores the id of that erasure.
   const open = await openErasures(core, [subjectId])
   const found = await core.db.subjects.findOne({ _id: subjectId })
   if (!found) return undefined
-  const { _id, afterErasures = [], ...rest } = found
-  if (open.every((erasureId) => afterErasures.includes(erasureId))) return { subjectId: _id, ...rest }
-  await core.db.subjects.deleteOne({ _id, conversationId: rest.conversationId })
-  return findSubject(core, subjectId)
+  const { conversationId, afterErasures = [] } = found
+  if (open.every((erasureId) => afterErasures.includes(erasureId))) return conversationId
+  await core.db.subjects.deleteOne({ _id: subjectId, conversationId })
+  return conversationOf(core, subjectId)
 }
 
 /** Returns false and changes nothing if another conversation than `from` is stored. */
-async function setConversation(core: Core, { subjectId: _id, ...rest }: Subject, from: string | undefined) {
+async function setConversation(core: Core, { _id, ...rest }: SubjectDocument, from: string | undefined) {
   const { subjects } = core.db
   const stored = { ...rest, afterErasures: await openErasures(core, [_id]) }
   if (from === undefined) return insertOnce(subjects, { _id, ...stored })

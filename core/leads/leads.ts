@@ -80,8 +80,8 @@ export async function leadsOfConversations(
 ): Promise<Lead[]> {
   const { createdAt, leadId } = after ?? {}
   const older = after && [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: leadId } }]
-  const found = db.leads.find({ conversationId: { $in: conversationIds }, ...notErasing, $or: older })
-  return (await found.sort({ createdAt: -1, _id: -1 }).limit(limit).toArray()).map(toLead)
+  const theirs = { conversationId: { $in: conversationIds }, ...notErasing, $or: older }
+  return (await db.leads.find(theirs, { sort: { createdAt: -1, _id: -1 }, limit }).toArray()).map(toLead)
 }
 
 /** Finds the contact of each conversation: its latest lead that has a name or an e-mail address. */

@@ -80,13 +80,8 @@ export async function storeSuppressions(
   validate(field('/reason', reason, text(0, 512)), entries.length === 0 ? noEntries : undefined)
   const contacts = readEntries(entries)
   const key = await idsKey(core)
-  const fixed = {
-    workspaceId,
-    addedBy,
-    addedAt: new Date(core.now()),
-    ...(reason && { reason }),
-    unswept: true as const,
-  }
+  const added = { workspaceId, addedBy, addedAt: new Date(core.now()), ...(reason && { reason }) }
+  const fixed = { ...added, unswept: true as const }
   const kinds = new Map(contacts.map((contact) => [idOf(key, workspaceId, contact), contact.kind]))
   const writes = [...kinds].map(([_id, kind]) => ({
     updateOne: { filter: { _id }, update: { $setOnInsert: { kind, ...fixed } }, upsert: true },
@@ -100,12 +95,9 @@ export async function storeSuppressions(
 /** Returns the number of removed entries. Errors: `ValidationFailed`. */
 export async function removeSuppressions(
   core: Core,
-  {
-    workspaceId,
-    entries,
-    suppressionIds,
-  }: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] },
+  removed: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] },
 ): Promise<number> {
+  const { workspaceId, entries, suppressionIds } = removed
   validate(
     entries.length + suppressionIds.length === 0 ? noEntries : undefined,
     issueIf(suppressionIds.length > maxEntries, '/suppressionIds', 'maxItems'),
@@ -117,13 +109,9 @@ export async function removeSuppressions(
 /** Returns a page of entries, newest first, or `entry` if it is listed. Errors: `ValidationFailed`. */
 export async function listSuppressions(
   core: Core,
-  {
-    workspaceId,
-    limit = defaultPage,
-    pageToken,
-    entry,
-  }: { workspaceId: string; limit?: number; pageToken?: string; entry?: SuppressionEntry },
+  query: { workspaceId: string; limit?: number; pageToken?: string; entry?: SuppressionEntry },
 ): Promise<{ suppressions: Suppression[]; nextPageToken?: string }> {
+  const { workspaceId, limit = defaultPage, pageToken, entry } = query
   const looked = entry && readEntries([entry], () => '/entry')
   const filter = { workspaceId, ...(looked && { _id: { $in: await idsOf(core, workspaceId, looked) } }) }
   const read = { list: `suppressions ${workspaceId}`, by: 'addedAt', max: maxPage, limit, pageToken } as const
@@ -154,10 +142,8 @@ export async function findSuppressedLeads(core: Core, leads: Lead[]): Promise<Se
       ids: await contactIdsOf(core, workspaceId, { fields, subjects: subjects.get(conversationId) ?? [] }),
     })),
   )
-  const listed = await findListed(
-    core,
-    idsByLead.flatMap(({ ids }) => ids),
-  )
+  const all = idsByLead.flatMap(({ ids }) => ids)
+  const listed = await findListed(core, all)
   return new Set(idsByLead.flatMap(({ leadId, ids }) => (ids.some((id) => listed.has(id)) ? [leadId] : [])))
 }
 

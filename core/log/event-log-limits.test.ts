@@ -5,11 +5,10 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
-import { createCoreMetrics } from '../metrics.ts'
+import { logCore } from '../test/core-with.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
-import { createEventLog, type EventDraft, type EventLogDependencies } from './event-log.ts'
+import { type EventDraft, logOf } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
-import { createLogHeads } from './log-heads.ts'
 
 const { uri, name } = testDatabase()
 let database: Database
@@ -24,8 +23,7 @@ afterAll(() => database.close())
 const unavailable = { code: ErrorCode.SERVICE_UNAVAILABLE }
 
 /** Creates an event log on the engine. `over` replaces methods of the store. */
-function newLog(over: Partial<EventStore> = {}, options: Partial<EventLogDependencies> = {}) {
-  const metrics = createCoreMetrics()
+function newLog(over: Partial<EventStore> = {}) {
   const appended: LogEvent[] = []
   const inserted: LogEvent[][] = []
   const used: EventStore = {
@@ -36,15 +34,9 @@ function newLog(over: Partial<EventStore> = {}, options: Partial<EventLogDepende
     },
     findOperations: over.findOperations ?? store.findOperations,
   }
-  const log = createEventLog({
-    store: used,
-    heads: createLogHeads(store),
-    metrics,
-    now: Date.now,
-    onAppended: (event) => void appended.push(event),
-    ...options,
-  })
-  return { ...log, metrics, appended, inserted }
+  const core = logCore(used)
+  core.bus.on('appended', (event) => void appended.push(event))
+  return { ...logOf(core), metrics: core.metrics, appended, inserted }
 }
 
 const draft = (conversationId: string, type: EventDraft['type'] = 'agent.unassigned'): EventDraft => ({

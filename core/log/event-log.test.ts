@@ -6,10 +6,10 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
+import { logCore } from '../test/core-with.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
-import { createEventLog, type EventDraft, type EventLog } from './event-log.ts'
+import { type EventDraft, logOf } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
-import { createLogHeads } from './log-heads.ts'
 
 const { uri, name } = testDatabase()
 let database: Database
@@ -21,8 +21,10 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-function newLog(onAppended: (event: LogEvent) => void = () => {}, over: EventStore = store): EventLog {
-  return createEventLog({ store: over, heads: createLogHeads(over), now: Date.now, onAppended })
+function newLog(onAppended: (event: LogEvent) => void = () => {}, over: EventStore = store) {
+  const core = logCore(over)
+  core.bus.on('appended', onAppended)
+  return logOf(core)
 }
 
 function draft(conversationId: string, operation: string, body = operation): EventDraft {
@@ -159,12 +161,13 @@ describe('the event log', () => {
   })
 
   it('rejects an event when its queue is full', async () => {
-    const log = createEventLog({ store, heads: createLogHeads(store), now: Date.now, onAppended() {}, maxWaiting: 2 })
+    const log = newLog(undefined, { ...store, insert: () => new Promise(() => {}) })
     const conversationId = newId('cnv')
-    const outcomes = await Promise.allSettled(
-      ['a', 'b', 'c'].map((operation) => log.append(draft(conversationId, operation))),
-    )
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
+    const appended = Array.from({ length: 20_000 }, (_, index) => log.append(draft(conversationId, `op${index}`)))
+    await expect(log.append(draft(conversationId, 'late'))).rejects.toMatchObject({
+      code: ErrorCode.SERVICE_UNAVAILABLE,
+    })
+    expect(await Promise.race([...appended, 'waiting'])).toBe('waiting')
   })
 
   it('has at most two batches in flight, and never two events of one conversation', async () => {

@@ -1,12 +1,11 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import { activeContext, type Context, inDatabaseSpan } from '../../platform/observability/tracing.ts'
 import { perCore } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { isCompletion, isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
-import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import { type EventStore, eventsOf } from './event-store.ts'
-import { type LogHeads, logHeadsOf } from './log-heads.ts'
+import { eventsOf } from './event-store.ts'
+import { logHeadsOf } from './log-heads.ts'
 import { transientMs } from './transient-sweep.ts'
 
 /** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
@@ -30,30 +29,12 @@ interface Pending {
   reject(error: unknown): void
 }
 
-export interface EventLogDependencies {
-  store: Pick<EventStore, 'insert' | 'findOperations'>
-  heads: LogHeads
-  metrics?: CoreMetrics
-  now: () => number
-  onAppended: (event: LogEvent) => void
-  maxBatch?: number
-  maxInFlight?: number
-  maxWaiting?: number
-}
+const maxBatch = 512
+const maxInFlight = 2
+const maxWaiting = 20_000
 
 /** Maximum tries for one event. Concurrent writers alone cannot cause so many conflicts. */
 const maxTries = 200
-
-export const logOf = perCore((core) => {
-  const { bus, metrics, now } = core
-  return createEventLog({
-    store: eventsOf(core),
-    heads: logHeadsOf(core),
-    metrics,
-    now,
-    onAppended: (event) => bus.emit('appended', event),
-  })
-})
 
 /**
  * Writes the events of this process to the log in batches, each with at most one event of a conversation.
@@ -63,16 +44,10 @@ export const logOf = perCore((core) => {
  * sequence n + 1 only if it has seen event n. Each event states whether its conversation is closed
  * and since when its visitor waits, so the writer always decides on the latest state.
  */
-export function createEventLog({
-  store,
-  heads,
-  metrics = createCoreMetrics(),
-  now,
-  onAppended,
-  maxBatch = 512,
-  maxInFlight = 2,
-  maxWaiting = 20_000,
-}: EventLogDependencies) {
+export const logOf = perCore((core) => {
+  const { bus, metrics, now } = core
+  const store = eventsOf(core)
+  const heads = logHeadsOf(core)
   let waiting: Pending[] = []
   const busy = new Set<string>()
   let inFlight = 0
@@ -134,10 +109,8 @@ export function createEventLog({
     const events = writing.map((pending) =>
       eventAfter(pending.end, reopening.has(pending) ? reopened(pending.draft) : pending.draft, new Date(now())),
     )
-    const outcomes = await insert(
-      events,
-      writing.map(({ origin }) => origin),
-    )
+    const origins = writing.map(({ origin }) => origin)
+    const outcomes = await insert(events, origins)
 
     const repeated: Pending[] = []
     const conflicted: Pending[] = []
@@ -150,7 +123,7 @@ export function createEventLog({
       else {
         const { sequence, closed = false, waitingSince } = event
         heads.advance(event.conversationId, { sequence, closed, waitingSince })
-        onAppended(event)
+        bus.emit('appended', event)
         if (reopening.has(pending)) next.push(pending)
         else pending.resolve({ event, replayed: false })
       }
@@ -164,19 +137,9 @@ export function createEventLog({
 
   async function insert(events: LogEvent[], origins: Context[]) {
     metrics.logBatchSize.observe(events.length)
-    const attributes = {
-      'db.system.name': 'mongodb',
-      'db.collection.name': 'events',
-      'db.operation.name': 'insert',
-      'db.operation.batch.size': events.length,
-    }
-    const options = { ...batchOrigin(origins), kind: SpanKind.CLIENT, attributes }
     const endTimer = metrics.logInsertDuration.startTimer()
-    try {
-      return await inSpan('insert events', options, () => store.insert(events))
-    } finally {
-      endTimer()
-    }
+    const call = { collection: 'events', operation: 'insert', origins }
+    return inDatabaseSpan('insert events', call, () => store.insert(events)).finally(endTimer)
   }
 
   /**
@@ -262,9 +225,7 @@ export function createEventLog({
     endOf: async (conversationId: string) => (await heads.get([conversationId]))[0]!.sequence,
     drain: () => idle.promise,
   }
-}
-
-export type EventLog = ReturnType<typeof createEventLog>
+})
 
 const operationOf = ({ conversationId, operationKey }: EventDraft) => `${conversationId} ${operationKey}`
 

@@ -16,6 +16,7 @@ import {
   type LogStart,
   type OperationKey,
 } from '../log-event.ts'
+import { committed } from '../mongodb/committed.ts'
 import { duplicateIndex, duplicateKey, isDuplicateKey } from '../mongodb/faults.ts'
 
 export type EventDocument = LogEvent
@@ -31,7 +32,7 @@ interface Range {
  * A page of messages and the state of its log. It includes every message and every state change up
  * to `lastSequence`.
  */
-interface HistoryPage {
+export interface HistoryPage {
   /**
    * Messages in ascending order: either the first ones after the requested sequence or the last
    * ones before it. At most `limit` messages or `pageMaxBytes`.
@@ -52,12 +53,6 @@ interface HistoryPage {
 export const pageMaxBytes = 262_144
 /** Documents that the first batch of a page has. Most pages need no further batch. */
 const firstBatch = 32
-
-/**
- * Reads only events that a majority of the servers has. A failover must not roll back an event that
- * a reader has seen.
- */
-const committed = { readConcern: { level: 'majority' } } as const
 
 const isMessage = { message: { $exists: true } }
 const lasting = { transient: { $exists: false } }
@@ -182,17 +177,13 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * the stream delivers them. Reads the unapplied changes before the messages. So a change that is
      * applied meanwhile is in the messages.
      */
-    async historyPage({
-      conversationId,
-      after = 0,
-      before,
-      limit,
-    }: {
+    async historyPage(page: {
       conversationId: string
       after?: number
       before?: number
       limit: number
     }): Promise<HistoryPage> {
+      const { conversationId, after = 0, before, limit } = page
       const end = await endOf(conversationId)
       if (!end) return { messages: [], hasMore: false, changes: [], lastSequence: 0, closed: false, oldestSequence: 0 }
       const { sequence: lastSequence, closed } = end
@@ -200,18 +191,24 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
 
       const isAscending = before === undefined
       const sequence = isAscending ? { $gt: after, $lte: lastSequence } : { $lt: Math.min(before, lastSequence + 1) }
-      const cursor = events.find({ conversationId, ...isMessage, sequence }, { ...committed, batchSize: firstBatch })
-      const { found, hasMore } = await takePage(cursor.sort({ sequence: isAscending ? 1 : -1 }).limit(limit + 1), limit)
+      const options = {
+        ...committed,
+        sort: { sequence: isAscending ? 1 : -1 },
+        limit: limit + 1,
+        batchSize: firstBatch,
+      } as const
+      const cursor = events.find({ conversationId, ...isMessage, sequence }, options)
+      const { found, hasMore } = await takePage(cursor, limit)
       const messages = isAscending ? found : found.reverse()
 
-      const page = { messages, hasMore, changes, lastSequence, closed }
+      const history = { messages, hasMore, changes, lastSequence, closed }
       const hasFirst = isAscending ? after === 0 : messages.length > 0 && !hasMore
-      if (hasFirst) return { ...page, oldestSequence: messages[0]?.sequence ?? 0 }
+      if (hasFirst) return { ...history, oldestSequence: messages[0]?.sequence ?? 0 }
       const first = await events.findOne(
         { conversationId, ...isMessage, sequence: { $lte: lastSequence } },
         { ...committed, sort: { sequence: 1 }, projection: { _id: 0, sequence: 1 } },
       )
-      return { ...page, oldestSequence: first?.sequence ?? 0 }
+      return { ...history, oldestSequence: first?.sequence ?? 0 }
     },
 
     ofTypes(
@@ -259,11 +256,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * conversations, and in `seen` the number of events read.
      */
     async dueTransient(before: Date, limit: number): Promise<{ conversationIds: string[]; seen: number }> {
-      const found = await events
-        .find({ removableAt: { $lte: before } }, { projection: { _id: 0, conversationId: 1 } })
-        .sort({ removableAt: 1 })
-        .limit(limit)
-        .toArray()
+      const oldest = { projection: { _id: 0, conversationId: 1 }, sort: { removableAt: 1 }, limit } as const
+      const found = await events.find({ removableAt: { $lte: before } }, oldest).toArray()
       return { conversationIds: [...new Set(found.map(({ conversationId }) => conversationId))], seen: found.length }
     },
 

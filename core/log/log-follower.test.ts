@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { ObjectId } from 'mongodb'
 import { expect, it } from 'vitest'
+import { coreWith } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
-import { createLogFollower, followerStoreOf } from './log-follower.ts'
+import { createLogFollower } from './log-follower.ts'
 
 const cores = testCores({ started: false })
 const settledMs = 90_000
@@ -36,9 +37,8 @@ function newFollowers(count = 1) {
   }
   const name = randomUUID()
   const followers = Array.from({ length: count }, (_, number) =>
-    createLogFollower({
+    createLogFollower(coreWith(cores.core, { now: () => scene.time }), {
       name,
-      store: followerStoreOf(cores.core),
       async handle(events) {
         if (scene.fails) throw new Error('failed by the test')
         // The handler of a core that stops leaves events out.
@@ -46,7 +46,6 @@ function newFollowers(count = 1) {
         scene.handled.push(...events.map(({ sequence }) => sequence))
       },
       signal: number === 0 ? scene.stopping.signal : new AbortController().signal,
-      now: () => scene.time,
     }),
   )
   return { scene, followers, catchUp: () => followers[0]!.catchUp() }

@@ -1,6 +1,6 @@
-import { ObjectId } from 'mongodb'
+import type { ObjectId } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
-import { perCore } from '../core.ts'
+import type { Core } from '../core.ts'
 import type { LogEvent } from '../log-event.ts'
 import { idAt, toEvent, withTexts } from './event-store.ts'
 
@@ -10,46 +10,6 @@ export interface FollowerDocument {
   _id: string
   after: ObjectId
 }
-
-/** A place in the order in which events were created. Undefined for the place before all events. */
-type FollowerPosition = string | undefined
-
-export const followerStoreOf = perCore(({ db: { followers, events } }) => ({
-  position: async (name: string): Promise<FollowerPosition> =>
-    (await followers.findOne({ _id: name }))?.after.toHexString(),
-
-  /** Moves a position. Returns false if another core has moved it. */
-  async advance(name: string, from: FollowerPosition, to: string) {
-    const after = new ObjectId(to)
-    if (from !== undefined) {
-      const filter = { _id: name, after: new ObjectId(from) }
-      return (await followers.updateOne(filter, { $set: { after } })).modifiedCount === 1
-    }
-    const created = await followers.updateOne({ _id: name }, { $setOnInsert: { after } }, { upsert: true })
-    return created.upsertedCount === 1
-  },
-
-  /**
-   * Returns the events that were created after a position, or since a time if there is no position, and
-   * before a time, oldest first.
-   */
-  async eventsAfter(
-    position: FollowerPosition,
-    { since, before }: { since?: Date | undefined; before: Date },
-    limit: number,
-  ) {
-    const from = position === undefined ? since && idAt(since) : new ObjectId(position)
-    const found = await events
-      .find(
-        { _id: { ...(from && { $gt: from }), $lt: idAt(before) } },
-        { projection: { operationKey: 0, inputHash: 0 } },
-      )
-      .sort({ _id: 1 })
-      .limit(limit)
-      .toArray()
-    return { events: await withTexts(events, found.map(toEvent)), end: found.at(-1)?._id.toHexString() }
-  },
-}))
 
 /**
  * Minimum age in milliseconds of the events that a follower reads. An id has the second in which its core
@@ -74,37 +34,45 @@ const eventsPerRead = 500
  *
  * @param startAgeMs age of the first event that the follower reads at its first start. Default: any.
  */
-export function createLogFollower({
-  name,
-  store,
-  handle,
-  signal,
-  now,
-  startAgeMs,
-}: {
-  name: string
-  store: ReturnType<typeof followerStoreOf>
-  /** Must throw if the events must be read again later. */
-  handle: (events: LogEvent[]) => Promise<void>
-  signal: AbortSignal
-  now: () => number
-  startAgeMs?: number
-}) {
-  let from: FollowerPosition
-  let end: FollowerPosition
+export function createLogFollower(
+  core: Core,
+  options: {
+    name: string
+    /** Must throw if the events must be read again later. */
+    handle: (events: LogEvent[]) => Promise<void>
+    signal: AbortSignal
+    startAgeMs?: number
+  },
+) {
+  const { name, handle, signal, startAgeMs } = options
+  const { db, now } = core
+  const { followers, events } = db
+  /** The stored position, and the id of the last event that was read. */
+  let from: ObjectId | undefined
+  let end: ObjectId | undefined
+
+  /** Moves the position. Returns false if another core has moved it. */
+  async function advance(after: ObjectId) {
+    if (from) return (await followers.updateOne({ _id: name, after: from }, { $set: { after } })).modifiedCount === 1
+    const created = await followers.updateOne({ _id: name }, { $setOnInsert: { after } }, { upsert: true })
+    return created.upsertedCount === 1
+  }
+
   const follower = createFollower({
     batch: eventsPerRead,
     async read(limit) {
-      from = await store.position(name)
-      const since = startAgeMs === undefined ? undefined : new Date(now() - startAgeMs)
-      const read = await store.eventsAfter(from, { since, before: new Date(now() - settledMs) }, limit)
-      end = read.end
-      return read.events
+      from = (await followers.findOne({ _id: name }))?.after
+      const start = from ?? (startAgeMs === undefined ? undefined : idAt(new Date(now() - startAgeMs)))
+      const before = idAt(new Date(now() - settledMs))
+      const oldest = { projection: { operationKey: 0, inputHash: 0 }, sort: { _id: 1 }, limit } as const
+      const found = await events.find({ _id: { ...(start && { $gt: start }), $lt: before } }, oldest).toArray()
+      end = found.at(-1)?._id
+      return withTexts(events, found.map(toEvent))
     },
     async handle(events) {
       await handle(events)
       // If the signal aborted, `handle` may have left events out.
-      return !signal.aborted && end !== undefined && (await store.advance(name, from, end))
+      return !signal.aborted && end !== undefined && (await advance(end))
     },
     since: ({ occurredAt }) => new Date(occurredAt.getTime() + settledMs),
     now,

@@ -4,8 +4,6 @@ import type { LogEnd } from '../log-event.ts'
 import { type EventStore, eventsOf } from './event-store.ts'
 import { transientMs } from './transient-sweep.ts'
 
-type ReadEnds = (conversationIds: string[]) => Promise<Map<string, LogEnd>>
-
 interface CachedEnd extends LogEnd {
   /**
    * Time when the read of the end began, on two clocks. The wall clock (`wallAt`) may be set back.
@@ -16,6 +14,7 @@ interface CachedEnd extends LogEnd {
 }
 
 const maxEntries = 100_000
+const rememberMs = transientMs / 6
 
 export const logHeadsOf = perCore((core) => {
   const { bus, now } = core
@@ -31,11 +30,7 @@ export const logHeadsOf = perCore((core) => {
  */
 export function createLogHeads(
   events: Pick<EventStore, 'ends'>,
-  {
-    now = Date.now,
-    monotonic = () => performance.now(),
-    rememberMs = transientMs / 6,
-  }: { now?: () => number; monotonic?: () => number; rememberMs?: number } = {},
+  { now, monotonic = () => performance.now() }: { now: () => number; monotonic?: () => number },
 ) {
   const heads = createLruCache<CachedEnd>(maxEntries)
 
@@ -52,7 +47,7 @@ export function createLogHeads(
     return age <= rememberMs ? known : undefined
   }
 
-  async function learn(conversationIds: string[], read: ReadEnds) {
+  async function learn(conversationIds: string[], read: EventStore['ends']) {
     // The clocks are read before the database, so that the age of an entry is never underestimated.
     const asked = present()
     const ends = await read(conversationIds)
@@ -84,5 +79,3 @@ export function createLogHeads(
     },
   }
 }
-
-export type LogHeads = ReturnType<typeof createLogHeads>

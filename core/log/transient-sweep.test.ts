@@ -1,16 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { findSession } from '../bans/bans.ts'
-import { createBus } from '../bus.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import { endOverdueTyping, setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { operationKeys } from '../log-event.ts'
-import { createRecentEvents } from '../streams/recent-events.ts'
-import { createReplayWindow } from '../streams/replay-window.ts'
+import { replayWindowOf } from '../streams/replay-window.ts'
 import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import { logCore } from '../test/core-with.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
-import { createEventLog } from './event-log.ts'
+import { logOf } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
-import { createLogHeads } from './log-heads.ts'
+import { createLogHeads, logHeadsOf } from './log-heads.ts'
 import { sweepTransient } from './transient-sweep.ts'
 
 const hour = 3600
@@ -66,7 +65,7 @@ describe('the sweep of transient events', () => {
     expect(await sequencesOf(visitor)).toEqual([1, 3])
     const fresh = createEventStore(cores.core.database.collections)
     expect((await fresh.ends([visitor.conversationId])).get(visitor.conversationId)?.sequence).toBe(3)
-    const log = createEventLog({ store: fresh, heads: createLogHeads(fresh), now: cores.now, onAppended() {} })
+    const log = logOf(logCore(fresh, { now: cores.now }))
     expect((await log.append(draft(visitor, 'two'))).event.sequence).toBe(4)
   })
 
@@ -94,8 +93,9 @@ describe('the sweep of transient events', () => {
     const visitor = await cores.newVisitor()
     const store = createEventStore(cores.core.database.collections)
     let elapsed = 0
-    const clocks = { now: cores.now, monotonic: () => elapsed }
-    const idleLog = createEventLog({ store, heads: createLogHeads(store, clocks), now: cores.now, onAppended() {} })
+    const core = logCore(store, { now: cores.now })
+    logHeadsOf.set(core, createLogHeads(store, { now: cores.now, monotonic: () => elapsed }))
+    const idleLog = logOf(core)
     await idleLog.append(draft(visitor, 'one'))
     await type(visitor)
     await send(cores.other, visitor, 'two')
@@ -133,12 +133,8 @@ describe('the sweep of transient events', () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     const store = createEventStore(cores.core.database.collections)
-    const window = createReplayWindow(
-      store,
-      createRecentEvents(createBus(), cores.now),
-      { maxEvents: 2, maxAge: 600 },
-      cores.now,
-    )
+    const config = { REPLAY_WINDOW_EVENTS: 2, REPLAY_WINDOW_SECONDS: 600 }
+    const window = replayWindowOf(logCore(store, { config, now: cores.now }))
     const resolveStart = (afterSequence: number, head: number) =>
       window.resolveStart(conversationId, { epoch: 'e', head, start: { afterSequence } })
     for (let round = 0; round < 3; round += 1) await type(visitor)

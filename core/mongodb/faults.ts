@@ -15,6 +15,16 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === duplicateKey
 }
 
+/** Returns the result of a write, or undefined if it violated a unique index. */
+export async function unlessDuplicate<T>(write: Promise<T>): Promise<T | undefined> {
+  try {
+    return await write
+  } catch (error) {
+    if (isDuplicateKey(error)) return undefined
+    throw error
+  }
+}
+
 /** Whether the server or its driver reported the error, so that callers may retry. */
 export function isStoreFault(error: unknown): boolean {
   return error instanceof MongoError

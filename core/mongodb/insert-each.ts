@@ -5,7 +5,7 @@ import {
   type OptionalUnlessRequiredId,
   type WriteConcernSettings,
 } from 'mongodb'
-import { duplicateKey, isDuplicateKey } from './faults.ts'
+import { duplicateKey, unlessDuplicate } from './faults.ts'
 
 /**
  * Inserts documents with one call. Results have the order of the documents: false if a unique key was taken,
@@ -45,11 +45,6 @@ export async function insertOnce<T extends Document>(
   document: T,
   options: { writeConcern?: WriteConcernSettings } = {},
 ): Promise<boolean> {
-  try {
-    await collection.insertOne(document as OptionalUnlessRequiredId<T>, options)
-    return true
-  } catch (error) {
-    if (isDuplicateKey(error)) return false
-    throw error
-  }
+  const inserted = await unlessDuplicate(collection.insertOne(document as OptionalUnlessRequiredId<T>, options))
+  return inserted !== undefined
 }

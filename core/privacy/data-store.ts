@@ -1,5 +1,5 @@
 import type { Collection, Document, Filter, WithId } from 'mongodb'
-import { screenshotStoreOf } from '../commands/screenshot-store.ts'
+import { screenshotStoreOf } from '../commands/screenshots.ts'
 import { keepLatestConsent } from '../consents/consents.ts'
 import type { Core } from '../core.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'

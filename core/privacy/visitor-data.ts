@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { findSession } from '../bans/bans.ts'
-import { screenshotStoreOf } from '../commands/screenshot-store.ts'
+import { screenshotStoreOf } from '../commands/screenshots.ts'
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { field, text, validate } from '../rules.ts'

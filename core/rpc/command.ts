@@ -8,8 +8,15 @@ import {
   type UploadHeader,
   type UploadScreenshotRequest,
 } from '#proto/command/v1/command_pb.js'
-import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
-import { cancelCommand, findCommand, listCommands, requestNavigation, requestScreenshot } from '../commands/commands.ts'
+import {
+  acknowledgeNavigation,
+  acknowledgeScreenshot,
+  cancelCommand,
+  findCommand,
+  listCommands,
+  requestNavigation,
+  requestScreenshot,
+} from '../commands/commands.ts'
 import { type Command, isFinal } from '../commands/model.ts'
 import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../commands/screenshots.ts'
 import type { Core } from '../core.ts'

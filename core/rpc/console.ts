@@ -29,7 +29,7 @@ import { facesOf, keepFace } from '../pictures/pictures.ts'
 import { field, line, validate } from '../rules.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace, updateWorkspace } from '../workspaces/workspaces.ts'
-import { toProto } from './proto-values.ts'
+import { emptyAfter, toProto } from './proto-values.ts'
 
 export function consoleService(router: ConnectRouter, core: Core) {
   async function toMessage(session: ConsoleSession) {
@@ -99,10 +99,7 @@ export function consoleService(router: ConnectRouter, core: Core) {
       return { session: await toMessage(await findConsoleSession(core, sessionSecret)) }
     },
 
-    async signOut({ sessionSecret }) {
-      await endConsoleSessions(core, { id: secretId(sessionSecret) })
-      return {}
-    },
+    signOut: ({ sessionSecret }) => emptyAfter(endConsoleSessions(core, { id: secretId(sessionSecret) })),
   })
 }
 

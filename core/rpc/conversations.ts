@@ -8,8 +8,12 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { assignAgent, closeConversation, reopenConversation, unassignAgent } from '../conversations/assignments.ts'
 import { resumeBots, stopBots } from '../conversations/bots.ts'
-import { findConversation, hasSiteCapability, summarizeConversations } from '../conversations/conversation-access.ts'
-import { listConversationEvents } from '../conversations/conversation-events.ts'
+import {
+  findConversation,
+  hasSiteCapability,
+  listConversationEvents,
+  summarizeConversations,
+} from '../conversations/conversation-access.ts'
 import { countQueues, inboxOf, listConversations, pageTokenAfter } from '../conversations/inbox.ts'
 import { recordReceipt, updateMessageStates } from '../conversations/message-states.ts'
 import { type Assignee, type Conversation, tagOf } from '../conversations/model.ts'
@@ -40,8 +44,8 @@ import {
   toNote,
   toSearchResult,
 } from './messaging-values.ts'
-import { nameOf } from './proto-values.ts'
-import { fromCredentials } from './visitor.ts'
+import { emptyAfter, nameOf } from './proto-values.ts'
+import { fromCredentials, ofVisitor } from './visitor.ts'
 import { watchConversations } from './watch-conversations.ts'
 
 /** The methods of `MessagingService` for conversations and typing. */
@@ -86,15 +90,9 @@ export function conversationMethods(core: Core) {
         from: from && timestampDate(from),
         to: to && timestampDate(to),
       })
-      const summaries = await summarizeConversations(
-        core,
-        results.map(({ conversation }) => conversation),
-        shown(context),
-      )
-      return {
-        results: results.map((result, index) => toSearchResult(result, summaries[index])),
-        nextPageToken,
-      }
+      const conversations = results.map(({ conversation }) => conversation)
+      const summaries = await summarizeConversations(core, conversations, shown(context))
+      return { results: results.map((result, index) => toSearchResult(result, summaries[index])), nextPageToken }
     },
 
     async getConversation({ conversationId }, context) {
@@ -119,27 +117,17 @@ export function conversationMethods(core: Core) {
       return { events: shownEvents, hasMore }
     },
 
-    async setTyping({ conversationId, state, agent }, context) {
-      const named = fromAgent(agent)
-      const request = { conversationId, state: fromTypingState(state), agent: named }
-      await setTypingOfAgent(core, request, callerWorkspace(context))
-      return {}
+    setTyping({ conversationId, state, agent }, context) {
+      const request = { conversationId, state: fromTypingState(state), agent: fromAgent(agent) }
+      return emptyAfter(setTypingOfAgent(core, request, callerWorkspace(context)))
     },
 
-    async setVisitorTyping({ credentials, state }) {
-      await setTypingOfVisitor(core, fromCredentials(credentials), fromTypingState(state))
-      return {}
-    },
+    setVisitorTyping: ({ credentials, state }) =>
+      emptyAfter(setTypingOfVisitor(core, fromCredentials(credentials), fromTypingState(state))),
 
-    async reportReceipt({ credentials, ...receipt }) {
-      await recordReceipt(core, { credentials: fromCredentials(credentials), ...receipt })
-      return {}
-    },
+    reportReceipt: (request) => emptyAfter(recordReceipt(core, ofVisitor(request))),
 
-    async stopMails({ token }) {
-      await stopMails(core, token)
-      return {}
-    },
+    stopMails: ({ token }) => emptyAfter(stopMails(core, token)),
 
     updateMessageState: (request, context) => updateMessageStates(core, request, callerWorkspace(context)),
 
@@ -190,10 +178,8 @@ export function conversationMethods(core: Core) {
       return { reply: await saveReply(core, requiredWorkspace(context, workspaceId), { shortcut, body }) }
     },
 
-    async deleteSavedReply({ workspaceId, shortcut }, context) {
-      await deleteSavedReply(core, requiredWorkspace(context, workspaceId), shortcut)
-      return {}
-    },
+    deleteSavedReply: ({ workspaceId, shortcut }, context) =>
+      emptyAfter(deleteSavedReply(core, requiredWorkspace(context, workspaceId), shortcut)),
 
     async redactMessage({ conversationId, sequence }, context) {
       const { workspaceId, subject, scopes } = callerOf(context)
@@ -229,12 +215,10 @@ export function conversationMethods(core: Core) {
       return { notes: (await listNotes(core, conversationId, callerWorkspace(context))).map(toNote) }
     },
 
-    watchConversations: ({ workspaceId }, context) =>
-      watchConversations(
-        core,
-        { ...callerOf(context), workspaceId: workspaceOf(context, workspaceId) },
-        context.signal,
-      ),
+    watchConversations({ workspaceId }, context) {
+      const caller = { ...callerOf(context), workspaceId: workspaceOf(context, workspaceId) }
+      return watchConversations(core, caller, context.signal)
+    },
   } satisfies Partial<ServiceImpl<typeof MessagingService>>
 }
 

@@ -73,7 +73,7 @@ export function eventsService(router: ConnectRouter, core: Core) {
 
 function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<typeof EventSchema> {
   const { type, occurredAt, conversationId, sequence, leadId, delivery, workflowId, disabled } = entry
-  const agent = event?.data?.agent
+  const { agent, sentAt, messageId, tag } = event?.data ?? {}
   const isVisitors = type === 'visitor.identified' || type === 'visitor.left'
   return {
     cursor,
@@ -92,14 +92,10 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     subscriptionDisabled: disabled,
     rating: event && toRating(event),
     unseen:
-      event?.data?.sentAt === undefined
+      sentAt === undefined
         ? undefined
-        : {
-            messageId: event.data.messageId ?? '',
-            sentAt: timestampFromDate(new Date(event.data.sentAt)),
-            contact: lead && contactOf(lead),
-          },
-    tagChange: event?.data?.tag ? { tag: event.data.tag } : undefined,
-    redactedMessageId: type === 'message.redacted' ? event?.data?.messageId : undefined,
+        : { messageId, sentAt: timestampFromDate(new Date(sentAt)), contact: lead && contactOf(lead) },
+    tagChange: tag ? { tag } : undefined,
+    redactedMessageId: type === 'message.redacted' ? messageId : undefined,
   }
 }

@@ -5,7 +5,6 @@ import type {
   Capabilities as CapabilitiesMessage,
   Form,
   Forms as FormsMessage,
-  FormsSchema,
   WidgetConfig,
   WidgetConfigSchema,
 } from '#proto/session/v1/session_pb.js'
@@ -47,31 +46,19 @@ type SettingsRequest = Pick<CreateInstallationRequest, Exclude<keyof Installatio
   Partial<Pick<UpdateInstallationRequest, 'enabled'>>
 
 export function fromSettings(request: SettingsRequest): InstallationSettings {
-  const {
-    name,
-    enabled,
-    origins,
-    appearance,
-    capabilities,
-    defaultLocale,
-    forms,
-    availability,
-    consent,
-    unseenAfterMinutes,
-    mailUnseenAnswers,
-  } = request
+  const { origins, appearance, capabilities, forms, availability, consent } = request
   return given<AllFields<InstallationSettings>>({
-    name,
-    enabled,
+    name: request.name,
+    enabled: request.enabled,
     origins: origins.length === 0 ? undefined : origins,
     appearance: appearance && fromAppearance(appearance),
     capabilities: capabilities && fromCapabilities(capabilities),
-    defaultLocale,
+    defaultLocale: request.defaultLocale,
     forms: forms && fromForms(forms),
     availability: availability && fromAvailability(availability),
     consent: consent && fromConsentPolicy(consent),
-    unseenAfterMinutes,
-    mailUnseenAnswers,
+    unseenAfterMinutes: request.unseenAfterMinutes,
+    mailUnseenAnswers: request.mailUnseenAnswers,
   })
 }
 
@@ -154,7 +141,7 @@ function fromCapabilities({ $typeName: _, $unknown: __, ...capabilities }: Capab
 
 const defaultMaxLength = { text: 256, email: 254, tel: 32, textarea: 4000 }
 
-function toForms({ preChat, offline }: Forms): MessageInitShape<typeof FormsSchema> {
+function toForms({ preChat, offline }: Forms) {
   return { preChat: preChat && { fields: preChat }, offline: offline && { fields: offline } }
 }
 
@@ -172,21 +159,12 @@ function fromForm({ fields }: Form): FormField[] {
   }))
 }
 
-function toAvailability({
-  weeklyHours,
-  exceptions,
-  ...rest
-}: Availability): NonNullable<MessageInitShape<typeof InstallationSchema>['availability']> {
+function toAvailability({ weeklyHours, exceptions, ...rest }: Availability) {
   return { ...rest, weeklyHours: { hours: weeklyHours }, exceptions: { dates: exceptions } }
 }
 
-function fromAvailability({
-  mode,
-  timeZone,
-  weeklyHours,
-  exceptions,
-  requiresOperator,
-}: AvailabilityMessage): Partial<Availability> {
+function fromAvailability(message: AvailabilityMessage): Partial<Availability> {
+  const { mode, timeZone, weeklyHours, exceptions, requiresOperator } = message
   return given<AllFields<Partial<Availability>>>({
     mode: mode as Availability['mode'] | undefined,
     timeZone,

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
+import { BotService } from '#proto/bot/v1/bot_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   type AcceptedMessage,
@@ -11,7 +12,7 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
-import { handOverIfAsked } from '../conversations/bots.ts'
+import { appendAsBot, handOverIfAsked, requestHuman, sendAsBot } from '../conversations/bots.ts'
 import { stopAnswer } from '../conversations/growing-messages.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import {
@@ -22,19 +23,21 @@ import {
   type VisitorSend,
 } from '../conversations/messages.ts'
 import { giveRating } from '../conversations/ratings.ts'
+import { setTypingOfBot } from '../conversations/typing.ts'
 import type { Core } from '../core.ts'
 import type { Appended } from '../log/event-log.ts'
 import { readReport } from '../reports/reports.ts'
 import { issueIf, validate } from '../rules.ts'
 import { callerOf, callerWorkspace, requiredWorkspace } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
-import { conversationMethods } from './conversations.ts'
+import { conversationMethods, fromTypingState } from './conversations.ts'
 import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
-import { observeSends } from './observed-sends.ts'
-import { fromCredentials, fromPageContext } from './visitor.ts'
+import { emptyAfter } from './proto-values.ts'
+import { fromPageContext, ofVisitor } from './visitor.ts'
 import { watchEvents } from './watch-events.ts'
 
 const maxSends = 512
+const slowMs = 1_000
 
 export function messagingService(router: ConnectRouter, core: Core) {
   const { logger } = core
@@ -66,23 +69,23 @@ export function messagingService(router: ConnectRouter, core: Core) {
       return { results: await Promise.all(sends.map(sendOne)) }
     },
 
-    async listVisitorMessages({ credentials, ...query }) {
-      return toVisitorsPage(await listMessagesForVisitor(core, fromCredentials(credentials), query))
+    async listVisitorMessages(request) {
+      const { credentials, ...query } = ofVisitor(request)
+      return toVisitorsPage(await listMessagesForVisitor(core, credentials, query))
     },
 
-    async rateConversation({ credentials, ...rating }) {
-      const { event, replayed } = await giveRating(core, { credentials: fromCredentials(credentials), ...rating })
+    async rateConversation(request) {
+      const { event, replayed } = await giveRating(core, ofVisitor(request))
       const { sequence, occurredAt, data } = event
       return { sequence, score: data?.score ?? 0, ratedAt: timestampFromDate(occurredAt), replayed }
     },
 
-    stopAnswer: ({ credentials, ...stop }) => stopAnswer(core, { credentials: fromCredentials(credentials), ...stop }),
+    stopAnswer: (request) => stopAnswer(core, ofVisitor(request)),
 
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
-      const named = fromAgent(agent)
       const correlationId = correlationIdOf(context.requestHeader)
       const { subject: sentBy, workspaceId } = callerOf(context)
-      const send = { conversationId, clientOperationId, body, agent: named, correlationId, sentBy }
+      const send = { conversationId, clientOperationId, body, agent: fromAgent(agent), correlationId, sentBy }
       const sending = sendAsAgent(core, send, workspaceId)
       const { event, replayed } = await observed('agent', correlationId, sending)
       return { message: toMessage(event), replayed }
@@ -99,10 +102,9 @@ export function messagingService(router: ConnectRouter, core: Core) {
       // The report must include the messages that this process has accepted.
       await inboxOf(core).noted()
       for await (const part of readReport(core, query, context.signal)) {
-        const isReport = 'total' in part
-        yield create(GetReportResponseSchema, {
-          frame: isReport ? { case: 'report', value: part } : { case: 'progress', value: part },
-        })
+        const frame =
+          'total' in part ? { case: 'report' as const, value: part } : { case: 'progress' as const, value: part }
+        yield create(GetReportResponseSchema, { frame })
       }
     },
 
@@ -110,14 +112,58 @@ export function messagingService(router: ConnectRouter, core: Core) {
   })
 }
 
-function fromVisitorMessage(message: VisitorMessage): VisitorSend {
-  const { $typeName: _, $unknown: __, credentials, pageContext, ...send } = message
-  return {
-    ...send,
-    credentials: fromCredentials(credentials),
-    pageContext: fromPageContext(pageContext),
-    correlationId: validCorrelationId(send.correlationId),
+export function botService(router: ConnectRouter, core: Core) {
+  const observed = observeSends(core)
+  const unnamed = { displayName: '' }
+
+  router.service(BotService, {
+    async sendBotMessage({ conversationId, clientOperationId, body, bot, quickReplies }, context) {
+      const send = { conversationId, clientOperationId, body, bot: fromAgent(bot) ?? unnamed, quickReplies }
+      const correlationId = correlationIdOf(context.requestHeader)
+      const sending = sendAsBot(core, send, callerWorkspace(context))
+      const { event, replayed } = await observed('bot', correlationId, sending)
+      return { message: toMessage(event), replayed }
+    },
+
+    appendBotMessage: ({ bot, ...part }, context) =>
+      appendAsBot(core, { ...part, bot: fromAgent(bot) ?? unnamed }, callerWorkspace(context)),
+
+    setBotTyping({ conversationId, state, bot }, context) {
+      const request = { conversationId, state: fromTypingState(state), bot: fromAgent(bot) ?? unnamed }
+      return emptyAfter(setTypingOfBot(core, request, callerWorkspace(context)))
+    },
+
+    async requestHuman({ conversationId, clientOperationId, bot, summary }, context) {
+      const request = { conversationId, clientOperationId, bot: fromAgent(bot) ?? unnamed, summary }
+      return { replayed: !(await requestHuman(core, request, callerWorkspace(context))) }
+    },
+  })
+}
+
+/** Counts a send by its author and result. Logs one of a second or longer with its correlation id. */
+export function observeSends({ metrics, logger }: Pick<Core, 'metrics' | 'logger'>) {
+  return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Appended>) => {
+    const began = performance.now()
+    let result: string | undefined
+    try {
+      const sent = await sending
+      result = sent.replayed ? 'replayed' : 'accepted'
+      return sent
+    } catch (error) {
+      result = toErrorInfo(error).code
+      throw error
+    } finally {
+      metrics.sends.inc({ author, result })
+      const durationMs = Math.round(performance.now() - began)
+      if (durationMs >= slowMs) logger.warn({ correlationId, author, result, durationMs }, 'slow send')
+    }
   }
+}
+
+function fromVisitorMessage(message: VisitorMessage): VisitorSend {
+  const { $typeName: _, $unknown: __, ...send } = ofVisitor(message)
+  const { pageContext, correlationId } = send
+  return { ...send, pageContext: fromPageContext(pageContext), correlationId: validCorrelationId(correlationId) }
 }
 
 function toAccepted({ event, replayed }: Appended) {

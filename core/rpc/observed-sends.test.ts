@@ -4,7 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
 import { createCoreMetrics } from '../metrics.ts'
-import { observeSends } from './observed-sends.ts'
+import { observeSends } from './messaging.ts'
 
 it('sends of a second or longer are logged with their correlation id, also those that fail', async () => {
   vi.useFakeTimers()

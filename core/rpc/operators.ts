@@ -37,7 +37,7 @@ import { findMember, isActive, listMembers } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
-import { nameOf, toProto } from './proto-values.ts'
+import { emptyAfter, nameOf, toProto } from './proto-values.ts'
 
 export function operatorService(router: ConnectRouter, core: Core) {
   async function toOperators(workspaceId: string, members: Member[]) {
@@ -96,10 +96,8 @@ export function operatorService(router: ConnectRouter, core: Core) {
       return { invitations: open.map(toInvitation) }
     },
 
-    async revokeInvitation({ workspaceId, invitationId }, context) {
-      await revokeInvitation(core, requiredWorkspace(context, workspaceId), invitationId)
-      return {}
-    },
+    revokeInvitation: ({ workspaceId, invitationId }, context) =>
+      emptyAfter(revokeInvitation(core, requiredWorkspace(context, workspaceId), invitationId)),
 
     async setOperatorRole({ workspaceId: named, operatorId, role }, context) {
       const workspaceId = requiredWorkspace(context, named)
@@ -109,10 +107,8 @@ export function operatorService(router: ConnectRouter, core: Core) {
       return { operator: await toOperator(workspaceId, member) }
     },
 
-    async removeOperator({ workspaceId, operatorId }, context) {
-      await removeOperator(core, callerOf(context), requiredWorkspace(context, workspaceId), operatorId)
-      return {}
-    },
+    removeOperator: ({ workspaceId, operatorId }, context) =>
+      emptyAfter(removeOperator(core, callerOf(context), requiredWorkspace(context, workspaceId), operatorId)),
 
     async listSessions({ workspaceId: named }, context) {
       const workspaceId = requiredWorkspace(context, named)
@@ -131,10 +127,9 @@ export function operatorService(router: ConnectRouter, core: Core) {
       }
     },
 
-    async endSession({ workspaceId: named, consoleSessionId }, context) {
+    endSession({ workspaceId: named, consoleSessionId }, context) {
       const workspaceId = requiredWorkspace(context, named)
-      await endSessionOf(core, callerOf(context), workspaceId, consoleSessionId, seenOperator(context))
-      return {}
+      return emptyAfter(endSessionOf(core, callerOf(context), workspaceId, consoleSessionId, seenOperator(context)))
     },
 
     async getOwnAccount(_, context) {
@@ -169,14 +164,13 @@ export function operatorService(router: ConnectRouter, core: Core) {
       if (!notifications) throw invalid('/notifications', 'required')
       const { newConversation, answerInMine, waitingMinutes, detail, mailMinutes } = notifications
       const chosen = { newConversation, answerInMine, waitingMinutes, detail, mailMinutes }
-      await setNotifications(core, workspaceId, member.id, chosen)
-      return {}
+      return emptyAfter(setNotifications(core, workspaceId, member.id, chosen))
     },
 
     async setPushSubscription({ endpoint, p256dh, auth }, context) {
       const { sessionId } = await own(context)
-      await setPushSubscription(core, sessionId, endpoint === '' ? undefined : { endpoint, keys: { p256dh, auth } })
-      return {}
+      const subscription = endpoint === '' ? undefined : { endpoint, keys: { p256dh, auth } }
+      return emptyAfter(setPushSubscription(core, sessionId, subscription))
     },
 
     async reportAttention({ looking, conversationId, language }, context) {
@@ -198,8 +192,7 @@ export function operatorService(router: ConnectRouter, core: Core) {
 
     async removePasskey({ passkeyId }, context) {
       const { workspaceId, member } = await own(context)
-      await removePasskeys(core, workspaceId, member.id, passkeyId)
-      return {}
+      return emptyAfter(removePasskeys(core, workspaceId, member.id, passkeyId))
     },
   })
 }

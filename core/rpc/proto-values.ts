@@ -6,6 +6,12 @@ export function nameOf<Enum extends Record<number, string>>(names: Enum, value: 
   return value === 0 ? undefined : (names[value]?.toLowerCase() as NameIn<Enum> | undefined)
 }
 
+/** Returns the empty response of a method after its work. */
+export async function emptyAfter(work: Promise<unknown>) {
+  await work
+  return {}
+}
+
 /** Removes absent fields, so that they leave the stored ones unchanged. */
 export const given = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>

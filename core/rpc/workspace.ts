@@ -49,7 +49,7 @@ import {
 } from '../workspaces/workspaces.ts'
 import { fromSettings, toInstallation } from './installations.ts'
 import { auditedWrites, entryCounts, operatorDeletion } from './policy-changes.ts'
-import { nameOf, toProto } from './proto-values.ts'
+import { emptyAfter, nameOf, toProto } from './proto-values.ts'
 
 export function workspaceService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
@@ -160,10 +160,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       return { tokens: page.map(toToken), nextPageToken }
     },
 
-    async revokeToken({ tokenId }, context) {
-      await revokeToken(core, tokenId, callerOf(context))
-      return {}
-    },
+    revokeToken: ({ tokenId }, context) => emptyAfter(revokeToken(core, tokenId, callerOf(context))),
 
     deleteConnection: (request, context) => deletion(context, request, 'connection', request.connectionId),
 

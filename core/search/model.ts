@@ -1,3 +1,4 @@
+import type { PageEnd } from '../page-token.ts'
 import type { SearchTerm } from './terms-model.ts'
 
 export type SearchSource =
@@ -18,12 +19,6 @@ export interface SearchEntry {
 
 export type SearchText = Omit<SearchEntry, 'terms'> & { texts: string[] }
 
-/** Results are ordered newest first. */
-export interface SearchPlace {
-  at: Date
-  id: string
-}
-
 export interface EntryQuery {
   workspaceId: string
   /** Entries of other kinds have no effect on the result. */
@@ -31,12 +26,12 @@ export interface EntryQuery {
   terms: SearchTerm[]
   from?: Date
   to?: Date
-  /** Only entries after this place in the order of the results. */
-  after?: SearchPlace
+  /** Only entries after this place in the order of the results, newest first. */
+  after?: PageEnd
 }
 
 export interface FoundEntry {
-  place: SearchPlace
+  place: PageEnd
   source: SearchSource
 }
 

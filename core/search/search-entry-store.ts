@@ -1,7 +1,8 @@
 import type { Document, Filter } from 'mongodb'
 import { perCore } from '../core.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText, SourceKind } from './model.ts'
+import type { PageEnd } from '../page-token.ts'
+import type { EntryQuery, FoundEntry, SearchEntry, SearchSource, SearchText, SourceKind } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
 
 export interface SearchEntryDocument {
@@ -53,12 +54,8 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   async leadsAndNotesOf(conversationIds: string[]): Promise<SearchText[]> {
-    const noted = await conversations
-      .find(
-        { _id: { $in: conversationIds }, 'notes.0': { $exists: true } },
-        { projection: { workspaceId: 1, notes: 1 } },
-      )
-      .toArray()
+    const haveNotes = { _id: { $in: conversationIds }, 'notes.0': { $exists: true } }
+    const noted = await conversations.find(haveNotes, { projection: { workspaceId: 1, notes: 1 } }).toArray()
     const captured = await leads.find({ conversationId: { $in: conversationIds } }).toArray()
     return [
       ...noted.flatMap(({ _id: conversationId, workspaceId, notes = [] }) =>
@@ -90,20 +87,15 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     rarest: SearchTerm,
     limit: number,
   ): Promise<FoundEntry[]> {
-    const found = await entries
-      .aggregate<SearchEntryDocument>(
-        [
-          { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
-          // Otherwise the database could merge both `$match` stages and search for another term.
-          { $limit: limit },
-          { $match: { $and: [...allOf(terms), ...inRange(range)] } },
-          { $project: { at: 1, conversationId: 1 } },
-          { $sort: newestFirst },
-        ],
-        { hint: 'by_term' },
-      )
-      .toArray()
-    return found.map(toFound)
+    const stages = [
+      { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
+      // Otherwise the database could merge both `$match` stages and search for another term.
+      { $limit: limit },
+      { $match: { $and: [...allOf(terms), ...inRange(range)] } },
+      { $project: { at: 1, conversationId: 1 } },
+      { $sort: newestFirst },
+    ]
+    return (await entries.aggregate<SearchEntryDocument>(stages, { hint: 'by_term' }).toArray()).map(toFound)
   },
 
   /**
@@ -112,28 +104,19 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   async matchesAmongNext(
     { workspaceId, kinds, terms, ...range }: EntryQuery,
     limit: number,
-  ): Promise<{ found: FoundEntry[]; end?: SearchPlace }> {
+  ): Promise<{ found: FoundEntry[]; end?: PageEnd }> {
     const next = { workspaceId, $and: [ofKinds(kinds), ...inRange(range)] }
-    const [last] = await entries
-      .find(next, { projection: { at: 1 } })
-      .sort(newestFirst)
-      .skip(limit - 1)
-      .limit(1)
-      .hint('by_time')
-      .toArray()
-    const found = await entries
-      .aggregate<SearchEntryDocument>(
-        [
-          { $match: next },
-          { $sort: newestFirst },
-          { $limit: limit },
-          { $match: { $and: allOf(terms) } },
-          { $project: { at: 1, conversationId: 1 } },
-        ],
-        { hint: 'by_time' },
-      )
-      .toArray()
-    return { found: found.map(toFound), end: last && { at: last.at, id: last._id } }
+    const hint = 'by_time'
+    const last = await entries.findOne(next, { projection: { at: 1 }, sort: newestFirst, skip: limit - 1, hint })
+    const stages = [
+      { $match: next },
+      { $sort: newestFirst },
+      { $limit: limit },
+      { $match: { $and: allOf(terms) } },
+      { $project: { at: 1, conversationId: 1 } },
+    ]
+    const found = await entries.aggregate<SearchEntryDocument>(stages, { hint }).toArray()
+    return { found: found.map(toFound), end: last ? { at: last.at, id: last._id } : undefined }
   },
 }))
 

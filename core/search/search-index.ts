@@ -5,9 +5,9 @@ import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
-import { createLogFollower, followerStoreOf } from '../log/log-follower.ts'
+import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
-import type { Session } from '../sessions/model.ts'
+import type { Identity, Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { maxTerms, type SearchEntry, type SearchSource, type SearchText } from './model.ts'
 import { searchEntriesOf } from './search-entry-store.ts'
@@ -28,7 +28,7 @@ const maxKnown = 50_000
  * crash, a full queue or a failed write left out.
  */
 export const searchIndexOf = perCore((core) => {
-  const { bus, logger, now } = core
+  const { bus, logger } = core
   const store = searchEntriesOf(core)
   const closed = new AbortController()
   let waiting: { event: LogEvent; readAt: number }[] = []
@@ -100,13 +100,7 @@ export const searchIndexOf = perCore((core) => {
     { paceMs: 100, isFull: () => waiting.length >= batchSize },
   )
 
-  const follower = createLogFollower({
-    name: 'search',
-    store: followerStoreOf(core),
-    handle: addMissing,
-    signal: closed.signal,
-    now,
-  })
+  const follower = createLogFollower(core, { name: 'search', handle: addMissing, signal: closed.signal })
 
   async function addMissing(events: LogEvent[]) {
     const readAt = performance.now()
@@ -184,16 +178,8 @@ function toVisitorEntry({ sessionId, conversationId, workspaceId, identity }: Se
 }
 
 /** Texts by which a verified visitor is found. */
-export function visitorTexts({
-  displayName,
-  externalSubject,
-  context = [],
-}: NonNullable<Session['identity']>): string[] {
-  return [
-    displayName ?? '',
-    externalSubject,
-    ...context.flatMap(([, value]) => (typeof value === 'string' ? value : [])),
-  ]
+export function visitorTexts({ displayName = '', externalSubject, context = [] }: Identity): string[] {
+  return [displayName, externalSubject, ...context.flatMap(([, value]) => (typeof value === 'string' ? value : []))]
 }
 
 const indexed = ({ texts, ...entry }: SearchText): SearchEntry => ({ ...entry, terms: distinctTerms(texts) })

@@ -73,8 +73,6 @@ export function createGrants(keyring: Keyring) {
   }
 }
 
-export type Grants = ReturnType<typeof createGrants>
-
 function isGrantClaims(value: unknown): value is GrantClaims {
   const { sid, aud, org, iat, exp } = value as Partial<GrantClaims>
   const areTexts = typeof sid === 'string' && typeof org === 'string'

@@ -1,3 +1,4 @@
+import type { CoreConfig } from '../config.ts'
 import { newEpoch } from '../ids.ts'
 import type { Installation } from '../workspaces/model.ts'
 
@@ -152,19 +153,14 @@ export interface Issued extends GrantTimes {
   identity?: { displayName?: string }
 }
 
-/** Lifetimes in seconds. A session can be renewed for the time `renewable` after its grant has expired. */
-export interface SessionLifetimes {
-  grantLifetime: number
-  renewable: number
-  sessionLifetime: number
-}
+type Lifetimes = Pick<CoreConfig, 'GRANT_LIFETIME_SECONDS' | 'SESSION_RENEWABLE_SECONDS' | 'SESSION_LIFETIME_SECONDS'>
 
 /** Returns the times of a grant that begins now. No time is after the end of the session. */
-export function grantTimes(now: number, { grantLifetime, renewable }: SessionLifetimes, endsAt: Date): GrantTimes {
+export function grantTimes(now: number, config: Lifetimes, endsAt: Date): GrantTimes {
   const issuedAt = Math.floor(now / 1000)
   const sessionEnd = Math.floor(endsAt.getTime() / 1000)
-  const expiresAt = Math.min(issuedAt + grantLifetime, sessionEnd)
-  return { issuedAt, expiresAt, renewableUntil: Math.min(expiresAt + renewable, sessionEnd) }
+  const expiresAt = Math.min(issuedAt + config.GRANT_LIFETIME_SECONDS, sessionEnd)
+  return { issuedAt, expiresAt, renewableUntil: Math.min(expiresAt + config.SESSION_RENEWABLE_SECONDS, sessionEnd) }
 }
 
 /** Returns the ends of a grant and of its session in the form that a session stores. */
@@ -175,15 +171,15 @@ export function storedTimes({ expiresAt, renewableUntil }: GrantTimes) {
 export function newSession(
   facts: Omit<Session, 'status' | 'createdAt' | 'grantExpiresAt' | 'renewableUntil' | 'endsAt' | 'renewal'>,
   now: number,
-  lifetimes: SessionLifetimes,
+  config: Lifetimes,
 ): Session {
   const createdAt = new Date(now)
-  const endsAt = new Date((Math.floor(now / 1000) + lifetimes.sessionLifetime) * 1000)
+  const endsAt = new Date((Math.floor(now / 1000) + config.SESSION_LIFETIME_SECONDS) * 1000)
   return {
     ...facts,
     status: 'active',
     createdAt,
-    ...storedTimes(grantTimes(now, lifetimes, endsAt)),
+    ...storedTimes(grantTimes(now, config, endsAt)),
     endsAt,
     renewal: { generation: 0, previousUntil: createdAt },
   }
@@ -196,14 +192,13 @@ export function newConversation(
   return { conversationId, workspaceId, connectionId, epoch: newEpoch(), createdAt: new Date(now) }
 }
 
-/** Returns times and generation of the first grant of a session that was not renewed. */
-export function firstGrantOf(session: Session) {
-  const { createdAt, grantExpiresAt, renewableUntil, renewal } = session
+/** Returns times and generation of a grant of a session; by default of the first one, before any renewal. */
+export function grantOf(session: Session, issued = session.createdAt, expires = session.grantExpiresAt) {
   return {
-    issuedAt: Math.floor(createdAt.getTime() / 1000),
-    expiresAt: grantExpiresAt.getTime() / 1000,
-    renewableUntil: renewableUntil.getTime() / 1000,
-    generation: renewal.generation,
+    issuedAt: Math.floor(issued.getTime() / 1000),
+    expiresAt: expires.getTime() / 1000,
+    renewableUntil: session.renewableUntil.getTime() / 1000,
+    generation: session.renewal.generation,
   }
 }
 

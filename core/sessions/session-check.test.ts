@@ -5,21 +5,21 @@ import { banSession } from '../bans/bans.ts'
 import { createBus } from '../bus.ts'
 import type { RunningCore } from '../context.ts'
 import { unavailable } from '../errors.ts'
-import type { EventDraft, EventLog } from '../log/event-log.ts'
-import {
-  type StreamSubscription,
-  type StreamSubscriptions,
-  streamSubscriptionsOf,
-} from '../streams/stream-subscriptions.ts'
+import { type EventDraft, logOf } from '../log/event-log.ts'
+import { type StreamSubscription, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import { bareCore } from '../test/core-with.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { authorizeStream, openStreamAt } from '../test/streams.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { closeSession, revokeSession } from '../visitors/sessions.ts'
 import { setConnectionStatus } from '../workspaces/workspaces.ts'
 import type { SessionContent } from './model.ts'
-import { createSessionCheck } from './session-check.ts'
+import { sessionCheckOf } from './session-check.ts'
 import { sessionStoreOf } from './session-store.ts'
 import { visitorAccessOf } from './visitor-access.ts'
+
+type EventLog = ReturnType<typeof logOf>
+type StreamSubscriptions = ReturnType<typeof streamSubscriptionsOf>
 
 const cores = testCores({ count: 2 })
 
@@ -61,14 +61,11 @@ describe('the end of a session', () => {
     const others = await cores.openStream(other)
     await cores.send(session, 'a message')
     const { core } = cores
-    const watch = createSessionCheck({
-      access: visitorAccessOf(core),
-      log: { append, drain: async () => {} },
-      subscriptions: streamSubscriptionsOf(core),
-      bus: createBus(),
-      logger: core.logger,
-      now: cores.now,
-    })
+    const own = bareCore({ bus: createBus(), logger: core.logger, now: cores.now })
+    visitorAccessOf.set(own, visitorAccessOf(core))
+    logOf.set(own, { append } as EventLog)
+    streamSubscriptionsOf.set(own, streamSubscriptionsOf(core))
+    const watch = sessionCheckOf(own)
     const stream = await cores.openStream(session)
     await until('the message', () => stream.types.length === 1)
     await sessionStoreOf(core).end(session.sessionId, 'revoked')
@@ -85,20 +82,18 @@ describe('a change', () => {
     const seen = { looks: 0, held: [] as string[] }
     const bus = createBus()
     let observer!: Parameters<StreamSubscriptions['observe']>[0]
-    createSessionCheck({
-      access: { isUnchanged: () => true, endOf: async () => ({ grantExpiresAt: new Date(Date.now() + 60_000) }) },
-      log: { append: () => Promise.reject(unavailable()), drain: async () => {} },
-      subscriptions: {
-        observe(given: typeof observer) {
-          observer = given
-        },
-        hold: (sessionId: string) => void seen.held.push(sessionId),
-        release() {},
-      } as unknown as StreamSubscriptions,
-      bus,
-      logger: cores.core.logger,
-      now: cores.now,
-    })
+    const core = bareCore({ bus, logger: cores.core.logger, now: cores.now })
+    const grantExpiresAt = new Date(Date.now() + 60_000)
+    const access = { isUnchanged: () => true, endOf: async () => ({ grantExpiresAt }) }
+    visitorAccessOf.set(core, access as unknown as ReturnType<typeof visitorAccessOf>)
+    streamSubscriptionsOf.set(core, {
+      observe(given: typeof observer) {
+        observer = given
+      },
+      hold: (sessionId: string) => void seen.held.push(sessionId),
+      release() {},
+    } as unknown as StreamSubscriptions)
+    sessionCheckOf(core)
     const streams = Array.from({ length: count }, (_, index) => {
       const session = { sessionId: `ses_${index}`, publicSiteKey: `site_${index % 2}`, grantExpiresAt: new Date() }
       Object.defineProperty(session, 'connectionId', {

@@ -1,15 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
-import type { Bus } from '../bus.ts'
 import { createJobs, createRounds } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure, ServiceError, unavailable } from '../errors.ts'
-import { type EventLog, logOf } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
 import { operationKeys, type SessionEndType } from '../log-event.ts'
 import type { StreamSession } from '../streams/model.ts'
-import { type StreamSubscriptions, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import type { SessionEnd } from './model.ts'
-import { type VisitorAccess, visitorAccessOf } from './visitor-access.ts'
+import { visitorAccessOf } from './visitor-access.ts'
 
 const endTypes: Record<SessionEnd, SessionEndType> = {
   expired: 'session.expired',
@@ -39,18 +37,6 @@ const checkEveryMs = 300
 const checkSteps = 50
 const expiryEveryMs = 500
 
-export const sessionCheckOf = perCore((core) =>
-  createSessionCheck({
-    access: visitorAccessOf(core),
-    log: logOf(core),
-    subscriptions: streamSubscriptionsOf(core),
-    bus: core.bus,
-    logger: core.logger,
-    now: core.now,
-    checkSteps,
-  }),
-)
-
 export function sessionJobs(core: Core) {
   const { checkSome, checkDue } = sessionCheckOf(core)
   return createJobs(core, {
@@ -67,23 +53,10 @@ export function sessionJobs(core: Core) {
  * expired grant. After a wake-up, the affected streams send nothing until the core has read the
  * change. So the streams of an ended session get no event after the end event.
  */
-export function createSessionCheck({
-  access,
-  log,
-  subscriptions,
-  bus,
-  logger,
-  now,
-  checkSteps = 1,
-}: {
-  access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
-  log: Pick<EventLog, 'append' | 'drain'>
-  subscriptions: Omit<StreamSubscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
-  bus: Bus
-  logger: Logger
-  now: () => number
-  checkSteps?: number
-}) {
+export const sessionCheckOf = perCore((core) => {
+  const { bus, logger, now } = core
+  const access = visitorAccessOf(core)
+  const subscriptions = streamSubscriptionsOf(core)
   const watched = new Map<string, Watched>()
   /** Watched sessions by the ids of the session, its connection and its site, whose changes concern them. */
   const concerned = new Map<string, Set<Watched>>()
@@ -115,16 +88,13 @@ export function createSessionCheck({
     const type = endTypes[end]
     const operationKey = operationKeys.session(sessionId, type)
     const written = new AbortController()
-    const writing = log.append({ conversationId, type, sessionId, operationKey, inputHash: type })
+    const writing = logOf(core).append({ conversationId, type, sessionId, operationKey, inputHash: type })
     const timeout = delay(endWriteMs, undefined, { signal: written.signal }).then(() => Promise.reject(unavailable()))
     try {
       const { event } = await Promise.race([writing, timeout])
       subscriptions.endSession(sessionId, type, event)
     } catch (error) {
-      logFailure(
-        logger,
-        'writing the end event of a session failed; ending the streams of the session on this core',
-      )(error)
+      logFailure(logger, 'writing the end event of a session failed; ending its streams on this core')(error)
       subscriptions.endSession(sessionId, type)
     } finally {
       written.abort()
@@ -183,6 +153,6 @@ export function createSessionCheck({
     checkDue: () =>
       checkMany([...watched].flatMap(([id, { expiresAt, isHeld }]) => (isHeld || expiresAt <= now() ? [id] : []))),
   }
-}
+})
 
 const idsOf = ({ sessionId, connectionId, publicSiteKey }: StreamSession) => [sessionId, connectionId, publicSiteKey]

@@ -1,16 +1,10 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { perCore } from '../core.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { replayWindowOf } from '../streams/replay-window.ts'
 import { grantsOf } from './grants.ts'
-import type { ContinuityState, GrantTimes, Issued, Replay, Session, SessionContent, SessionLifetimes } from './model.ts'
+import type { ContinuityState, GrantTimes, Issued, Replay, Session, SessionContent } from './model.ts'
 import { conversationRecordsOf } from './session-store.ts'
-
-export const lifetimesOf = ({ config }: Core): SessionLifetimes => ({
-  grantLifetime: config.GRANT_LIFETIME_SECONDS,
-  renewable: config.SESSION_RENEWABLE_SECONDS,
-  sessionLifetime: config.SESSION_LIFETIME_SECONDS,
-})
 
 /** Creates session contents from stored data and derived credentials (contract, section 2). */
 export const sessionContentsOf = perCore((core) => {
@@ -51,15 +45,8 @@ export const sessionContentsOf = perCore((core) => {
     },
 
     /** Adds the credentials, which are derived and never stored, so that a repeat gets the same ones. */
-    async contentOf({
-      issuedAt,
-      expiresAt,
-      renewableUntil,
-      generation,
-      origin,
-      identity,
-      ...content
-    }: Issued): Promise<SessionContent> {
+    async contentOf(issued: Issued): Promise<SessionContent> {
+      const { issuedAt, expiresAt, renewableUntil, generation, origin, identity, ...content } = issued
       const { sessionId } = content
       return {
         ...content,

@@ -1,16 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createKeyring } from '../keys/keyring.ts'
+import { bareCore } from '../test/core-with.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { LiveCache } from '../wakeups/live-cache.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
-import { createGrants } from './grants.ts'
+import { grantsOf } from './grants.ts'
 import type { Session } from './model.ts'
-import { createVisitorAccess, type Directory } from './visitor-access.ts'
+import { type Directory, directoryOf, visitorAccessOf } from './visitor-access.ts'
 
 const now = Date.UTC(2030, 0, 1)
 const nowSeconds = now / 1000
-const grants = createGrants(createKeyring([{ kid: 'k1', secret: new Uint8Array(32).fill(1) }]))
+const keyring = createKeyring([{ kid: 'k1', secret: new Uint8Array(32).fill(1) }])
+const newCore = () => bareCore({ keyring, now: () => now })
+const grants = grantsOf(newCore())
 
 const activeSession = {
   sessionId: 'ses_1',
@@ -44,7 +47,9 @@ function accessTo(change: State = {}) {
     connections: cacheOf(state.connection),
     installations: cacheOf(state.installation),
   } as Directory
-  return { access: createVisitorAccess({ directory, grants, now: () => now }), state }
+  const core = newCore()
+  directoryOf.set(core, directory)
+  return { access: visitorAccessOf(core), state }
 }
 
 const grantFor = (claims: { org?: string; exp?: number } = {}) =>

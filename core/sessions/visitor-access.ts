@@ -3,25 +3,19 @@ import { isOriginAllowed } from '../../contract/origins.ts'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import type { Operation, Repeatable } from '../idempotency/idempotency.ts'
+import type { Operation } from '../idempotency/idempotency.ts'
 import type { StreamSession } from '../streams/model.ts'
 import { announcedMaxAgeMs, createLiveCache, type LiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
 import { type SiteDirectory, siteDirectoryOf } from '../workspaces/workspaces.ts'
-import { type Grants, grantsOf } from './grants.ts'
+import { grantsOf } from './grants.ts'
 import type { Session, SessionEnd, Visitor, VisitorCredentials } from './model.ts'
 import { sessionStoreOf } from './session-store.ts'
 
 /** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
 export interface Directory extends SiteDirectory {
   sessions: LiveCache<Session>
-}
-
-interface AuthorizeOptions {
-  resumed?: boolean
-  closedToo?: boolean
-  expiredToo?: boolean
 }
 
 export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
@@ -46,19 +40,10 @@ export const directoryOf = perCore(
   }),
 )
 
-export const visitorAccessOf = perCore((core) =>
-  createVisitorAccess({ directory: directoryOf(core), grants: grantsOf(core), now: core.now }),
-)
+export const visitorAccessOf = perCore((core) => {
+  const { now } = core
+  const directory = directoryOf(core)
 
-export function createVisitorAccess({
-  directory,
-  grants,
-  now,
-}: {
-  directory: Directory
-  grants: Grants
-  now: () => number
-}) {
   /**
    * `grantEnd` is the end of a grant in milliseconds. Another core may have issued it after the session
    * was cached, so the session does not expire before.
@@ -103,10 +88,10 @@ export function createVisitorAccess({
      */
     async authorize(
       { accessGrant, origin }: VisitorCredentials,
-      { resumed = false, closedToo = false, expiredToo = false }: AuthorizeOptions = {},
+      { resumed = false, closedToo = false, expiredToo = false } = {},
     ): Promise<Visitor> {
       if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
-      const claims = await grants.verify(accessGrant)
+      const claims = await grantsOf(core).verify(accessGrant)
       const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
       const hasExpired = grantExpiresAt.getTime() <= now()
@@ -167,27 +152,17 @@ export function createVisitorAccess({
       throw new ServiceError(ErrorCode.SESSION_CLOSED)
     },
   }
-}
-
-export type VisitorAccess = ReturnType<typeof createVisitorAccess>
+})
 
 /** Runs an operation of a session once. A repeat returns the first result. Errors: those of `Idempotency.once`. */
-export async function oncePerSession<R>(
+export function oncePerSession<R>(
   { config, idempotency }: Core,
   route: string,
   { sessionId }: Pick<Session, 'sessionId'>,
   key: string,
   input: unknown,
   run: Operation<R>['run'],
-): Promise<Repeatable<R>> {
+) {
   const keptFor = config.IDEMPOTENCY_RETENTION_SECONDS
-  const { result, replayed } = await idempotency.once({
-    scope: [route, sessionId],
-    sessionId,
-    key,
-    input,
-    keptFor,
-    run,
-  })
-  return { content: result, replayed }
+  return idempotency.once({ scope: [route, sessionId], sessionId, key, input, keptFor, run })
 }

@@ -112,5 +112,3 @@ export const growingTextsOf = perCore((core) => {
     in: (conversationId: string) => [...(known.peek(conversationId)?.texts.values() ?? [])],
   }
 })
-
-export type GrowingTexts = ReturnType<typeof growingTextsOf>

@@ -21,15 +21,12 @@ describe('lost wake-ups', () => {
     expect(scene.warn.mock.calls).toEqual([[{ reason: 'RangeError' }, 'check of event logs failed; will retry']])
   })
 
-  it.each([
-    [undefined, [['c', 'd']]],
-    [2, [['c', 'd']]],
-  ])('are detected by the periodic check (checkSteps %s)', async (checkSteps, expected) => {
-    const scene = newScene(upTo(1), checkSteps === undefined ? {} : { checkSteps })
+  it('are detected by the periodic check, whose first call covers a few logs', async () => {
+    const scene = newScene(upTo(1))
     for (const conversationId of ['c', 'd']) await scene.open({}, { conversationId })
     scene.events.ends.mockClear()
-    for (let call = 0; call < (checkSteps ?? 1); call += 1) await scene.checkSome()
-    expect(scene.events.ends.mock.calls.map(([ids]) => ids)).toEqual(expected)
+    for (let call = 0; call < 2; call += 1) await scene.checkSome()
+    expect(scene.events.ends.mock.calls.map(([ids]) => ids)).toEqual([['c', 'd']])
   })
 })
 

@@ -3,15 +3,16 @@ import { describe, expect, it } from 'vitest'
 import { someOf } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
 import type { LogEvent } from '../log-event.ts'
+import { bareCore } from '../test/core-with.ts'
 import { toStreamEvent } from './model.ts'
-import { createRecentEvents } from './recent-events.ts'
+import { recentEventsOf } from './recent-events.ts'
 
 const minute = 60_000
 
 function newLog() {
   let now = Date.UTC(2030, 0, 1)
   const bus = createBus()
-  const recent = createRecentEvents(bus, () => now)
+  const recent = recentEventsOf(bareCore({ bus, now: () => now }))
   const log: LogEvent[] = []
 
   /** Appends an event. If `here` is false, another process appends the event. */

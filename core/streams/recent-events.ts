@@ -1,5 +1,4 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
 import { perCore } from '../core.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
 
@@ -25,13 +24,11 @@ const maxBytes = 64 * 1024 * 1024
 const eventBytes = 150
 const logBytes = 500
 
-export const recentEventsOf = perCore(({ bus, now }) => createRecentEvents(bus, now))
-
 /**
  * Keeps the newest events that this process has appended, so that a replay of a few missed events needs
  * no query.
  */
-export function createRecentEvents(bus: Bus, now: () => number) {
+export const recentEventsOf = perCore(({ bus, now }) => {
   const tails = createLruCache<Tail>(maxBytes, ({ bytes }) => logBytes + bytes)
 
   bus.on('appended', (event) => {
@@ -69,9 +66,7 @@ export function createRecentEvents(bus: Bus, now: () => number) {
       }
     },
   }
-}
-
-export type RecentEvents = ReturnType<typeof createRecentEvents>
+})
 
 /** V8 stores one byte per character if all characters are in Latin-1, else two. */
 const charBytes = (text: string) => (/^[\0-\xff]*$/.test(text) ? 1 : 2)

@@ -1,23 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import { createBus } from '../bus.ts'
 import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import { createEventLog } from '../log/event-log.ts'
-import { createEventStore } from '../log/event-store.ts'
-import { createLogHeads } from '../log/log-heads.ts'
+import { logOf } from '../log/event-log.ts'
+import { createEventStore, type EventStore } from '../log/event-store.ts'
 import type { LogEvent, LogStart } from '../log-event.ts'
+import { logCore } from '../test/core-with.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { toStreamEvent } from './model.ts'
-import { createRecentEvents } from './recent-events.ts'
-import { createReplayWindow, parseEventId, replayPage } from './replay-window.ts'
+import { parseEventId, replayPage, replayWindowOf } from './replay-window.ts'
 
 const now = Date.UTC(2030, 0, 1)
 const maxEvents = 20
 const maxAge = 3600
-/** Has no events, so that every read queries the store. */
-const recentEvents = createRecentEvents(createBus(), () => now)
+const config = { REPLAY_WINDOW_EVENTS: maxEvents, REPLAY_WINDOW_SECONDS: maxAge }
 
 /**
  * Creates a replay window over logs in memory. `lengths` has the number of events of each log, and
@@ -51,7 +48,7 @@ function windowOver(lengths: Record<string, number>, timeOf: (sequence: number) 
         ),
     ),
   }
-  const window = createReplayWindow(store, recentEvents, { maxEvents, maxAge }, () => now)
+  const window = replayWindowOf(logCore(store, { config, now: () => now }))
   const startAt = (start: { afterSequence?: number; lastEventId?: string }, head = lengths.c ?? 0) =>
     window.resolveStart('c', { epoch: 'e1', head, start })
   return { ...window, store, startAt }
@@ -239,22 +236,13 @@ describe('simultaneous reads', () => {
   afterAll(() => database.close())
 
   it('have typing only where it was asked for, from memory and from the store', async () => {
-    const bus = createBus()
     const store = createEventStore(database.collections)
-    const onAppended = (event: LogEvent) => void bus.emit('appended', event)
-    const log = createEventLog({ store, heads: createLogHeads(store), now: () => now, onAppended })
-    const window = { maxEvents, maxAge }
-    const inMemory = createReplayWindow(
-      store,
-      createRecentEvents(bus, () => now),
-      window,
-      () => now,
-    )
-    const inStore = createReplayWindow(store, recentEvents, window, () => now)
+    const writer = logCore(store, { config, now: () => now })
+    const [inMemory, inStore] = [writer, logCore(store, { config, now: () => now })].map(replayWindowOf)
     const conversationId = newId('cnv')
     for (const transient of [undefined, true, undefined] as const)
-      await log.append({ conversationId, type: transient ? 'typing.started' : 'agent.unassigned', transient })
-    for (const { read } of [inMemory, inStore]) {
+      await logOf(writer).append({ conversationId, type: transient ? 'typing.started' : 'agent.unassigned', transient })
+    for (const { read } of [inMemory!, inStore!]) {
       const pages = [read(conversationId, 0, 3, 2), read(conversationId, 0, 3, 2, true), read(conversationId, 1, 3, 9)]
       expect((await Promise.all(pages)).map(sequencesOf)).toEqual([[1, 3], [1, 2], [3]])
     }
@@ -262,7 +250,7 @@ describe('simultaneous reads', () => {
 
   itLong('return the same pages as single reads, even if their shared result is cut off', async () => {
     const store = createEventStore(database.collections)
-    const log = createEventLog({ store, heads: createLogHeads(store), now: Date.now, onAppended() {} })
+    const log = logOf(logCore(store))
     const conversations = Array.from({ length: 45 }, () => newId('cnv'))
     // Write no events to the last five conversations.
     for (let turn = 0; turn < 90; turn += 1) {
@@ -271,22 +259,18 @@ describe('simultaneous reads', () => {
       )
     }
     const reads: string[] = []
-    const window = createReplayWindow(
-      {
-        ...store,
-        readManyAfter(...request) {
-          reads.push('shared')
-          return store.readManyAfter(...request)
-        },
-        readAfter(...request) {
-          reads.push('own')
-          return store.readAfter(...request)
-        },
+    const counting: EventStore = {
+      ...store,
+      readManyAfter(...request) {
+        reads.push('shared')
+        return store.readManyAfter(...request)
       },
-      recentEvents,
-      { maxEvents: 1000, maxAge: 3600 },
-      Date.now,
-    )
+      readAfter(...request) {
+        reads.push('own')
+        return store.readAfter(...request)
+      },
+    }
+    const window = replayWindowOf(logCore(counting, { config: { ...config, REPLAY_WINDOW_EVENTS: 1000 } }))
     const starts = conversations.map((conversationId, index) => ({ conversationId, after: index % 7 }))
     const pages = await Promise.all(
       starts.map(({ conversationId, after }) => window.read(conversationId, after, after, replayPage)),

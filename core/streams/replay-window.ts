@@ -1,9 +1,9 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
-import { type EventStore, eventsOf } from '../log/event-store.ts'
+import { eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
-import { type RecentEvents, recentEventsOf } from './recent-events.ts'
+import { recentEventsOf } from './recent-events.ts'
 
 type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
@@ -32,23 +32,13 @@ export interface StartPoint {
 const sharedReads = 50
 const sharedEvents = 3000
 
+/** Limits replays to the newest events, by number and by age in seconds. */
 export const replayWindowOf = perCore((core) => {
-  const { config, now } = core
-  const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
-  return createReplayWindow(eventsOf(core), recentEventsOf(core), window, now)
-})
+  const { now } = core
+  const { REPLAY_WINDOW_EVENTS: maxEvents, REPLAY_WINDOW_SECONDS: maxAge } = core.config
+  const events = eventsOf(core)
+  const recentEvents = recentEventsOf(core)
 
-/**
- * Limits replays to the newest events, by number and by age.
- *
- * @param settings.maxAge maximum age of a replayed event, in seconds
- */
-export function createReplayWindow(
-  events: Pick<EventStore, 'ends' | 'starts' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
-  recentEvents: Pick<RecentEvents, 'read'>,
-  settings: { maxEvents: number; maxAge: number },
-  now: () => number,
-) {
   /** Reads for many streams at once, because many resume after an outage, and most of them missed few events. */
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
@@ -56,15 +46,10 @@ export function createReplayWindow(
         const [conversationId = '', after = '', limit = '', transient] = key.split(' ')
         return { conversationId, after: Number(after), limit: Number(limit), isAll: transient === 'true' }
       })
-      const maxFound = Math.min(
-        sharedEvents,
-        ranges.reduce((sum, { limit }) => sum + limit, 0),
-      )
-      const found = await events.readManyAfter(
-        ranges.map(({ conversationId, after }) => ({ conversationId, after })),
-        maxFound,
-        { transient: ranges.some(({ isAll }) => isAll) },
-      )
+      const wanted = ranges.reduce((sum, { limit }) => sum + limit, 0)
+      const maxFound = Math.min(sharedEvents, wanted)
+      const places = ranges.map(({ conversationId, after }) => ({ conversationId, after }))
+      const found = await events.readManyAfter(places, maxFound, { transient: ranges.some(({ isAll }) => isAll) })
       // The result is sorted by conversation. A full result may miss events of its last conversation and
       // of later ones. Their streams then read their own pages.
       const brokenOff = found.length === maxFound ? found.at(-1)?.conversationId : undefined
@@ -116,7 +101,6 @@ export function createReplayWindow(
         return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
       }
       if (sequence === head) return { state: 'ready', sequence }
-      const { maxEvents, maxAge } = settings
       const isTooMany =
         head - sequence > maxEvents &&
         (await events.countAfter({ conversationId, after: sequence }, maxEvents + 1)) > maxEvents
@@ -129,16 +113,14 @@ export function createReplayWindow(
     /** Returns the oldest sequence that can be replayed; 0 when there is none. `head` is the end of the log. */
     async oldest(conversationId: string, head: number) {
       if (head === 0) return 0
-      const since = new Date(now() - settings.maxAge * 1000)
-      if (head > settings.maxEvents) return events.oldestSequence(conversationId, { since, newest: settings.maxEvents })
+      const since = new Date(now() - maxAge * 1000)
+      if (head > maxEvents) return events.oldestSequence(conversationId, { since, newest: maxEvents })
       const start = await startOf(conversationId)
       if (start && !start.transient && start.occurredAt >= since) return start.sequence
       return events.oldestSequence(conversationId, { since })
     },
   }
-}
-
-export type ReplayWindow = ReturnType<typeof createReplayWindow>
+})
 
 export function parseEventId(id: string): { epoch: string; sequence: number } | undefined {
   const match = /^([A-Za-z0-9]{1,32})-(0|[1-9][0-9]{0,9})$/.exec(id)

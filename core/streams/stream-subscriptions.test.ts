@@ -7,16 +7,16 @@ import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
-import { createEventLog, type EventLog } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
 import { createEventStore, type EventStore } from '../log/event-store.ts'
-import { createLogHeads } from '../log/log-heads.ts'
-import { type LogEvent, operationKeys } from '../log-event.ts'
+import { operationKeys } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
+import { logCore } from '../test/core-with.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
+import { streamCore } from '../test/stream-subscriptions.ts'
 import type { EncodedEvent } from './model.ts'
-import { createRecentEvents } from './recent-events.ts'
-import { createReplayWindow, type StartPoint } from './replay-window.ts'
-import { createStreamSubscriptions, type StreamSubscription, type SubscriptionSink } from './stream-subscriptions.ts'
+import { replayWindowOf, type StartPoint } from './replay-window.ts'
+import { type StreamSubscription, type SubscriptionSink, streamSubscriptionsOf } from './stream-subscriptions.ts'
 
 const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })
@@ -36,24 +36,18 @@ const windowEvents = 20
 function createStreams({
   now = Date.now,
   maxEvents = windowEvents,
-  isKnownEpoch = async () => false,
+  epochs = [],
 }: {
   now?: () => number
   maxEvents?: number
-  isKnownEpoch?: (epoch: string) => Promise<boolean>
+  epochs?: string[]
 } = {}) {
   const bus = createBus()
-  const subscriptions = createStreamSubscriptions({
-    events: store,
-    bus,
-    replayWindow: createReplayWindow(store, createRecentEvents(bus, now), { maxEvents, maxAge: 3600 }, now),
-    isKnownEpoch,
-    logger,
-  })
-  const onAppended = (event: LogEvent) => void bus.emit('appended', event)
-  const local = createEventLog({ store, heads: createLogHeads(store), now, onAppended })
-  const remote = createEventLog({ store, heads: createLogHeads(store), now, onAppended() {} })
-  return { subscriptions, bus, local, remote }
+  const config = { REPLAY_WINDOW_EVENTS: maxEvents, REPLAY_WINDOW_SECONDS: 3600 }
+  const local = logCore(store, { bus, config, now })
+  const replayWindow = replayWindowOf(local)
+  const subscriptions = streamSubscriptionsOf(streamCore({ events: store, replayWindow, epochs }, { bus, logger }))
+  return { subscriptions, bus, local: logOf(local), remote: logOf(logCore(store, { now })) }
 }
 
 interface Reader {
@@ -91,7 +85,7 @@ async function read(
   return reader
 }
 
-async function append(log: EventLog, conversationId: string, body: string) {
+async function append(log: ReturnType<typeof logOf>, conversationId: string, body: string) {
   const message = {
     messageId: newId('msg'),
     author: { kind: 'agent' as const },
@@ -115,7 +109,7 @@ const upTo = (last: number, first = 1) =>
 
 describe('a stream', () => {
   it('at a position of another log that exists gets a reset that requires authentication', async () => {
-    const streams = createStreams({ isKnownEpoch: async (epoch) => epoch === 'other' })
+    const streams = createStreams({ epochs: ['other'] })
     const conversationId = newId('cnv')
     await append(streams.local, conversationId, 'a')
     const reader = await read(streams, conversationId, { lastEventId: 'other-1' })

@@ -1,5 +1,3 @@
-import type { Logger } from 'pino'
-import type { Bus } from '../bus.ts'
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
@@ -7,10 +5,9 @@ import { storedEpochOf } from '../ids.ts'
 import { type EventStore, eventsOf } from '../log/event-store.ts'
 import { logHeadsOf } from '../log/log-heads.ts'
 import { endsSession, type GrowingText, type LogEvent, type SessionEndType } from '../log-event.ts'
-import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import { type GrowingTexts, growingTextsOf } from './growing-texts.ts'
+import { growingTextsOf } from './growing-texts.ts'
 import {
   type EncodedEvent,
   encodeFor,
@@ -23,14 +20,7 @@ import {
   toStreamEvent,
 } from './model.ts'
 import { recentEventsOf } from './recent-events.ts'
-import {
-  firstPage,
-  parseEventId,
-  type ReplayWindow,
-  replayPage,
-  replayWindowOf,
-  type StartPoint,
-} from './replay-window.ts'
+import { firstPage, parseEventId, replayPage, replayWindowOf, type StartPoint } from './replay-window.ts'
 
 /** Receives the events and the states of all subscriptions of one gateway. */
 export interface SubscriptionSink {
@@ -111,27 +101,6 @@ export const streamJobs = (core: Core) =>
     'drop of old events': [dropOldEveryMs, async () => recentEventsOf(core).dropOld()],
   })
 
-export const streamSubscriptionsOf = perCore((core) => {
-  const { bus, metrics, logger, now } = core
-  const events = eventsOf(core)
-  const logHeads = logHeadsOf(core)
-  return createStreamSubscriptions({
-    // An end that was read for streams is cached for the writer too, so that an append needs no read.
-    events: { ...events, ends: (ids, options) => logHeads.learn(ids, (each) => events.ends(each, options)) },
-    bus,
-    // Its memory of recent events must subscribe to the bus before the streams, so that a new event
-    // is in memory before a stream replays it.
-    replayWindow: replayWindowOf(core),
-    growingTexts: growingTextsOf(core),
-    metrics,
-    logger,
-    isKnownEpoch: (epoch) => isKnownEpoch(core, epoch),
-    maySend: wakeupsOf(core).maySend,
-    now,
-    checkSteps,
-  })
-})
-
 /** Whether this is the stored epoch of an existing log, or of one that an erasure has removed. */
 async function isKnownEpoch({ db }: Core, epoch: string) {
   const idOnly = { projection: { _id: 1 } } as const
@@ -144,29 +113,18 @@ async function isKnownEpoch({ db }: Core, epoch: string) {
  * once to a subscriber (contract, section 4). While `maySend` returns false, nothing is sent until the
  * bus event `current`.
  */
-export function createStreamSubscriptions({
-  events,
-  bus,
-  replayWindow,
-  growingTexts = { in: () => [], follow: () => {} },
-  metrics = createCoreMetrics(),
-  logger,
-  isKnownEpoch = async () => false,
-  maySend = () => true,
-  now = Date.now,
-  checkSteps,
-}: {
-  events: Pick<EventStore, 'ends' | 'readManyAfter'>
-  bus: Bus
-  replayWindow: ReplayWindow
-  growingTexts?: GrowingTexts
-  metrics?: CoreMetrics
-  logger: Logger
-  isKnownEpoch?: (epoch: string) => Promise<boolean>
-  maySend?: () => boolean
-  now?: () => number
-  checkSteps?: number
-}) {
+export const streamSubscriptionsOf = perCore((core) => {
+  const { bus, metrics, logger, now } = core
+  const stored = eventsOf(core)
+  const heads = logHeadsOf(core)
+  // The memory of recent events must subscribe to the bus before the streams, so that a new event is in memory
+  // before a stream replays it.
+  const replayWindow = replayWindowOf(core)
+  const growingTexts = growingTextsOf(core)
+  const { maySend } = wakeupsOf(core)
+  // An end that was read for streams is cached for the writer too, so that an append needs no read.
+  const ends: EventStore['ends'] = (ids, options) => heads.learn(ids, (each) => stored.ends(each, options))
+  const events = { ...stored, ends }
   const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
   const bySession = new Map<string, Set<StreamSubscription>>()
   const observers: SubscriptionObserver[] = []
@@ -246,10 +204,8 @@ export function createStreamSubscriptions({
         const encoded = encodeGrowth(growing, readers[0]!.sentTexts?.get(messageId), at)
         for (const reader of readers)
           reader.sentTexts = new Map(reader.sentTexts).set(messageId, { messageId, length, chars: text.length })
-        sink.event(
-          readers.map(({ id }) => id),
-          encoded,
-        )
+        const ids = readers.map(({ id }) => id)
+        sink.event(ids, encoded)
       }
   }
 
@@ -352,7 +308,7 @@ export function createStreamSubscriptions({
   async function isOfOtherLog(ownEpoch: string, { lastEventId = '' }: StartPoint) {
     const epoch = parseEventId(lastEventId)?.epoch
     if (epoch === undefined || storedEpochOf(epoch) === storedEpochOf(ownEpoch)) return false
-    return isKnownEpoch(storedEpochOf(epoch))
+    return isKnownEpoch(core, storedEpochOf(epoch))
   }
 
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
@@ -458,9 +414,7 @@ export function createStreamSubscriptions({
     /** Checks one part of the followed logs. `checkSteps` consecutive calls check all of them. */
     checkSome: feeds.checkSome,
   }
-}
-
-export type StreamSubscriptions = ReturnType<typeof createStreamSubscriptions>
+})
 
 function noteText(subscription: StreamSubscription, { growing }: StreamEvent) {
   if (growing) subscription.sentTexts = new Map(subscription.sentTexts).set(growing.messageId, growing)

@@ -1,24 +1,28 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
 import { commandStoreOf } from '../commands/command-store.ts'
-import { cancelCommand, findCommand, listCommands, requestNavigation, requestScreenshot } from '../commands/commands.ts'
-import { screenshotStoreOf } from '../commands/screenshot-store.ts'
-import { cleanUpCommands, openScreenshot, uploadScreenshot } from '../commands/screenshots.ts'
+import {
+  acknowledgeNavigation,
+  acknowledgeScreenshot,
+  cancelCommand,
+  findCommand,
+  listCommands,
+  requestNavigation,
+  requestScreenshot,
+} from '../commands/commands.ts'
+import { cleanUpCommands, openScreenshot, screenshotStoreOf, uploadScreenshot } from '../commands/screenshots.ts'
 import type { Core } from '../core.ts'
 import type { Database } from '../database/database.ts'
-import { createIdempotency } from '../idempotency/idempotency.ts'
-import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
+import { createIdempotency, createIdempotencyStore } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
-import { createEventLog, logOf } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
 import { createEventStore } from '../log/event-store.ts'
-import { createLogHeads } from '../log/log-heads.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
-import { type VisitorAccess, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { defaultCapabilities, type Installation } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
-import { bareCore } from './core-with.ts'
+import { bareCore, logCore } from './core-with.ts'
 
 type Functions = Record<string, (core: Core, ...args: never[]) => unknown>
 
@@ -38,10 +42,10 @@ export function createTestCommands(database: Database) {
   const sessions = new Map<string, Session>()
   const installation = { enabled: true, origins: [site, 'https://*.help.example'], capabilities: defaultCapabilities }
   const events = createEventStore(database.collections)
-  const log = createEventLog({ store: events, heads: createLogHeads(events), now, onAppended: () => {} })
+  const log = logOf(logCore(events, { now }))
   const idempotency = createIdempotency(createIdempotencyStore(database.collections), now)
   /** Fake access check that accepts a session's id as its access grant. */
-  const access: VisitorAccess = {
+  const access: ReturnType<typeof visitorAccessOf> = {
     authorize: async ({ accessGrant }) => ({
       session: sessions.get(accessGrant)!,
       installation: installation as Installation,

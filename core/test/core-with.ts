@@ -1,4 +1,7 @@
+import { createBus } from '../bus.ts'
 import { Core } from '../core.ts'
+import { type EventStore, eventsOf } from '../log/event-store.ts'
+import { createCoreMetrics } from '../metrics.ts'
 
 /** Returns a view of a core in which these members are replaced. */
 export const coreWith = <C extends object>(core: C, replaced: Partial<C>): C =>
@@ -12,3 +15,10 @@ export const coreWith = <C extends object>(core: C, replaced: Partial<C>): C =>
 
 /** Creates a core that has these members and no parts. */
 export const bareCore = (members: object): Core => new Core(members as Core)
+
+/** Creates a core whose logs are in this store, or in parts of one. */
+export function logCore(store: Partial<EventStore>, members: object = {}): Core {
+  const core = bareCore({ bus: createBus(), metrics: createCoreMetrics(), now: Date.now, ...members })
+  eventsOf.set(core, store as EventStore)
+  return core
+}

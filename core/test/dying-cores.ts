@@ -1,6 +1,6 @@
-import { flushFeed } from '../feed/jobs.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { send, type TestCores } from './cores.ts'
+import { flushFeed } from './feed.ts'
 
 /**
  * Sends a message from each of several cores. Each core dies after more writes than the core before

@@ -1,11 +1,16 @@
 import { vi } from 'vitest'
 import { createBus } from '../bus.ts'
+import { type EventStore, eventsOf } from '../log/event-store.ts'
+import { logHeadsOf } from '../log/log-heads.ts'
 import type { LogEvent } from '../log-event.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import type { Session } from '../sessions/model.ts'
+import { growingTextsOf } from '../streams/growing-texts.ts'
 import { type EncodedEvent, toStreamEvent } from '../streams/model.ts'
-import type { ReplayWindow, StartPoint } from '../streams/replay-window.ts'
-import { createStreamSubscriptions, type SubscriptionSink } from '../streams/stream-subscriptions.ts'
+import { replayWindowOf, type StartPoint } from '../streams/replay-window.ts'
+import { type SubscriptionSink, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
+import { bareCore } from './core-with.ts'
 
 export const occurredAt = new Date(Date.UTC(2030, 0, 1))
 export const epoch = 'e1'
@@ -23,16 +28,37 @@ export const ofSession = (sequence: number, sessionId: string, type: LogEvent['t
 
 export const long = { data: { label: 'x'.repeat(40_000) } }
 
+/** Creates a core whose streams read these events. It knows the epochs in `epochs`, and no message grows. */
+export function streamCore(
+  { events, replayWindow, maySend = () => true, growingTexts, epochs = [] as string[] }: StreamParts,
+  members: object,
+) {
+  const findOne = async ({ epoch }: { epoch?: string }) => (epoch && epochs.includes(epoch) ? {} : null)
+  const db = { conversations: { findOne }, erasures: { findOne } }
+  const core = bareCore({ db, now: Date.now, metrics: createCoreMetrics(), ...members })
+  eventsOf.set(core, events as EventStore)
+  logHeadsOf.set(core, { learn: (ids, read) => read(ids) } as ReturnType<typeof logHeadsOf>)
+  replayWindowOf.set(core, replayWindow)
+  growingTextsOf.set(core, growingTexts ?? { in: () => [], follow() {} })
+  wakeupsOf.set(core, { maySend } as Wakeups)
+  return core
+}
+
+type ReplayWindow = ReturnType<typeof replayWindowOf>
+
+interface StreamParts {
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>
+  replayWindow: ReplayWindow
+  maySend?: () => boolean
+  growingTexts?: ReturnType<typeof growingTextsOf>
+  epochs?: string[]
+}
+
 /**
  * Creates subscriptions to a log in memory. `calls` lists the calls of the sinks (receivers of
  * events) in order.
  */
-export function newScene(
-  log: LogEvent[] = [],
-  options: Partial<
-    Pick<Parameters<typeof createStreamSubscriptions>[0], 'checkSteps' | 'maySend' | 'growingTexts'>
-  > = {},
-) {
+export function newScene(log: LogEvent[] = [], parts: Pick<StreamParts, 'maySend' | 'growingTexts'> = {}) {
   const bus = createBus()
   const metrics = createCoreMetrics()
   const calls: string[] = []
@@ -61,15 +87,9 @@ export function newScene(
     ),
     oldest: async () => 0,
   }
-  const subscriptions = createStreamSubscriptions({
-    events,
-    bus,
-    replayWindow,
-    metrics,
-    logger: { warn } as never,
-    now: () => occurredAt.getTime(),
-    ...options,
-  })
+  const core = streamCore({ events, replayWindow, ...parts }, { bus, metrics, logger: { warn } })
+  core.now = () => occurredAt.getTime()
+  const subscriptions = streamSubscriptionsOf(core)
   const sinkOf = (name: string): SubscriptionSink => ({
     opened: (id, session, { sequence, epoch: of }) =>
       void calls.push(`${name} opened ${id} ${session.sessionId} ${of}-${sequence}`),

@@ -144,13 +144,13 @@ export function operatorWrites({ idempotency, config }: Core) {
     const { idempotencyKey: key, ...input } = request
     if (key === undefined) return run(randomUUID())
     const { subject, workspaceId = '' } = callerOf(context)
-    const { result } = await idempotency.once({
+    const { content } = await idempotency.once({
       scope: [`${context.service.typeName}/${context.method.name}`, workspaceId, subject],
       key,
       input: toJson(context.method.input, input as Message),
       keptFor: config.IDEMPOTENCY_RETENTION_SECONDS,
       run,
     })
-    return result
+    return content
   }
 }

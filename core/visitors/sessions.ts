@@ -12,8 +12,8 @@ import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
 import { grantsOf } from '../sessions/grants.ts'
 import {
-  firstGrantOf,
   type GrantTimes,
+  grantOf,
   grantTimes,
   type Issued,
   newConversation,
@@ -25,7 +25,7 @@ import {
   type VisitorCredentials,
   type VisitorOperation,
 } from '../sessions/model.ts'
-import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
+import { sessionContentsOf } from '../sessions/session-content.ts'
 import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
 import { directoryOf, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { browserIdOn } from '../sessions/visitor-ids.ts'
@@ -52,14 +52,14 @@ export async function createSession(
   validate(field('/clientInstanceId', request.clientInstanceId, text(1, 128)))
   // A repeat may come from another address, for example after a change from Wi-Fi to mobile.
   const { origin, clientAddress: _, ...input } = request
-  const { result, replayed } = await core.idempotency.once({
+  const { content, replayed } = await core.idempotency.once({
     scope: ['POST /sessions', request.publicSiteKey, origin],
     key: idempotencyKey,
     input,
     keptFor: core.config.SESSION_CREATION_REPEAT_SECONDS,
     run: (operation, startedAt) => start(core, request, [operation, startedAt.toISOString()]),
   })
-  return { content: await sessionContentsOf(core).contentOf(result), replayed }
+  return { content: await sessionContentsOf(core).contentOf(content), replayed }
 }
 
 /**
@@ -136,7 +136,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
       pageContextAt: pageContext && dateOf(core),
     },
     core.now(),
-    lifetimesOf(core),
+    core.config,
   )
   const conversation = newConversation(session, core.now())
   const inserted = await Promise.all([
@@ -154,7 +154,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
     await keepPage(core, session.sessionId, installation, request.pageContext, session.createdAt)
   if (inserted.includes(false)) {
     const first = await findSession(core, session.sessionId)
-    return sessionContentsOf(core).issue(first, firstGrantOf(first), { state: 'new' })
+    return sessionContentsOf(core).issue(first, grantOf(first), { state: 'new' })
   }
   const replay = {
     state: 'ready' as const,
@@ -162,7 +162,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
     lastSequence: 0,
     oldestSequence: 0,
   }
-  return sessionContentsOf(core).issue(session, firstGrantOf(session), { state: 'new', replay })
+  return sessionContentsOf(core).issue(session, grantOf(session), { state: 'new', replay })
 }
 
 async function closeOnce(core: Core, sessionId: string, scope: 'panel' | 'continuity', operation: string) {
@@ -246,7 +246,7 @@ async function rotate(
 ): Promise<{ session: Session; grant: GrantTimes & { generation: number } }> {
   const session = await visitorAccessOf(core).live(sessionId)
   const { generation, previousUntil, operation: rotatedBy } = session.renewal
-  const times = grantTimes(core.now(), lifetimesOf(core), session.endsAt)
+  const times = grantTimes(core.now(), core.config, session.endsAt)
   const ends = storedTimes(times)
 
   if (grantsOf(core).isRenewalToken(renewalToken, sessionId, generation)) {

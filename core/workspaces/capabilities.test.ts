@@ -3,8 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong } from '../../test/support/is-long.ts'
 import { findSession } from '../bans/bans.ts'
-import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
-import { cancelCommand, findCommand, requestNavigation, requestScreenshot } from '../commands/commands.ts'
+import {
+  acknowledgeNavigation,
+  acknowledgeScreenshot,
+  cancelCommand,
+  findCommand,
+  requestNavigation,
+  requestScreenshot,
+} from '../commands/commands.ts'
 import { uploadScreenshot } from '../commands/screenshots.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'

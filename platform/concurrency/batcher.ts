@@ -58,6 +58,9 @@ export function createBatcher<Item, Result>(
   }
 }
 
+/** Returns the outcomes of a call that has a result for each item. */
+export const fulfilled = <T>(values: T[]) => values.map((value) => ({ status: 'fulfilled' as const, value }))
+
 /**
  * Creates a function that loads a value by its key, in batches. A key that is requested twice before its batch
  * starts is loaded once.
@@ -71,7 +74,7 @@ export function createBatchLoader<V>(
     async (keys) => {
       for (const key of keys) waiting.delete(key)
       const found = await loadMany(keys)
-      return keys.map((key) => ({ status: 'fulfilled', value: found.get(key) }))
+      return fulfilled(keys.map((key) => found.get(key)))
     },
     { sizeOf: () => maxKeys },
   )

@@ -56,6 +56,21 @@ export function inSpan<T>(
   })
 }
 
+/** Runs a call of the database in a span. `origins` are the contexts of the items that share the call. */
+export function inDatabaseSpan<T>(
+  name: string,
+  { collection, operation, origins }: { collection: string; operation: string; origins?: Context[] },
+  run: () => Promise<T>,
+): Promise<T> {
+  const attributes = {
+    'db.system.name': 'mongodb',
+    'db.collection.name': collection,
+    'db.operation.name': operation,
+    'db.operation.batch.size': origins?.length,
+  }
+  return inSpan(name, { ...(origins && batchOrigin(origins)), kind: SpanKind.CLIENT, attributes }, run)
+}
+
 interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes

@@ -95,8 +95,8 @@ export const seededFaults: SeededFault[] = [
     'C2.1',
     'issues grants for twice the lifetime',
     'core/sessions',
-    'Math.min(issuedAt + grantLifetime, sessionEnd)',
-    'Math.min(issuedAt + 2 * grantLifetime, sessionEnd)',
+    'Math.min(issuedAt + config.GRANT_LIFETIME_SECONDS, sessionEnd)',
+    'Math.min(issuedAt + 2 * config.GRANT_LIFETIME_SECONDS, sessionEnd)',
   ),
   fault(
     'C2.4',

@@ -36,9 +36,7 @@ export const knownSuspicions: KnownSuspicion[] = [
   {
     name: 'leads without deliveries are read as one server has them',
     test: 'makes no deliveries of a lead that no majority has',
-    changes: [
-      { folder: 'core/deliveries', from: "find(due, { readConcern: { level: 'majority' } })", to: 'find(due)' },
-    ],
+    changes: [{ folder: 'core/deliveries', from: 'find(due, { ...committed, limit })', to: 'find(due, { limit })' }],
   },
   {
     name: 'states of messages are written with updates that the driver does not repeat',

@@ -171,21 +171,11 @@ export function subscriptionCalls(core: Core) {
 }
 
 /** The settings of an update. Undefined settings stay unchanged. */
-const destinationSettings = ({
-  destinationUrl,
-  name,
-  status,
-  headers,
-  maxPerSecond,
-  disableAfterNotFound,
-}: UpdateHookRequest | UpdateSubscriptionRequest): SubscriptionSettings => ({
-  destinationUrl,
-  name,
-  maxPerSecond,
-  disableAfterNotFound,
-  status: nameOf(SubscriptionStatus, status),
-  headers: headers?.headers,
-})
+function destinationSettings(request: UpdateHookRequest | UpdateSubscriptionRequest) {
+  const { destinationUrl, name, status, headers, maxPerSecond, disableAfterNotFound } = request
+  const same = { destinationUrl, name, maxPerSecond, disableAfterNotFound }
+  return { ...same, status: nameOf(SubscriptionStatus, status), headers: headers?.headers }
+}
 
 /** The word in `when` is checked with the other settings. */
 const fromWorkflow = (workflow: WorkflowMessage | undefined) =>

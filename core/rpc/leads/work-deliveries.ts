@@ -203,15 +203,8 @@ function refuse(error: unknown) {
 }
 
 /** Returns undefined if the message has no outcome. */
-export function fromResult({
-  deliveryId,
-  attemptId,
-  claimId,
-  durationMs,
-  attemptNumber,
-  destination,
-  outcome,
-}: AttemptResultMessage): AttemptResult | undefined {
+export function fromResult(message: AttemptResultMessage): AttemptResult | undefined {
+  const { deliveryId, attemptId, claimId, durationMs, attemptNumber, destination, outcome } = message
   const facts = fromOutcome(outcome)
   const claimed = attemptNumber > 0 && destination !== '' ? { attemptNumber, subscriptionId: destination } : undefined
   return facts && { deliveryId, attemptId, claimId, durationMs, facts, claimed }
