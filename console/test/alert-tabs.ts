@@ -22,6 +22,7 @@ export async function openTabs(browser: ReturnType<typeof consoleBrowser>, count
       close() {}
     }
     Object.assign(globalThis, { Notification: RecordedNotification })
+    navigator.setAppBadge = async (badge) => void Object.assign(globalThis, { badge })
   })
   const tabs: Page[] = []
   for (let index = 0; index < count; index += 1) {

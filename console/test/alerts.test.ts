@@ -22,7 +22,6 @@ describe('notifications', () => {
     const { core, tabs } = await openTabs(browser, 1)
     const [tab] = tabs
     const icon = () => tab!.locator('link[rel=icon]').getAttribute('href')
-    await tab!.evaluate('navigator.setAppBadge = async (count) => void (globalThis.badge = count)')
     core.conversations.visitorSays('cnv_x7f3', 'Count me')
     await until('the count in the title', async () => /^\(\d+\) Inbox/.test(await tab!.title()))
     await until('the badge', async () =>

@@ -79,7 +79,7 @@ interface Link {
   entries: Entries
 }
 
-/** Events that end a stream. They are never duplicates, so they skip the check of the sequence. */
+/** Events that end a stream. A core may send one with a sequence that the reader has passed. */
 const ENDING_EVENTS: ReadonlySet<string> = new Set(
   Object.entries(eventDefinitions).flatMap(([name, { terminal }]) => (terminal === 'never' ? [] : [name])),
 )
@@ -238,7 +238,8 @@ export const hubOf = perGateway((gateway) => {
     const ending = ENDING_EVENTS.has(event.type)
     for (const entry of present(entries, event.subscriptionIds)) {
       const isLogged = event.id !== ''
-      if (isLogged && !ending && event.sequence <= entry.position) continue
+      // A stream that moves after its end event, and before it is closed, gets this event from both cores.
+      if (entry.endedBy || (isLogged && !ending && event.sequence <= entry.position)) continue
       entry.position = Math.max(entry.position, event.sequence)
       if (ending) entry.endedBy = event.type
       if (bytes) entry.sink.write(entry.reader, bytes)

@@ -51,6 +51,28 @@ describe('loss of the connection to a core', () => {
     await expect.poll(() => ids(stream)).toEqual(['e1-1', 'e1-2', 'e1-3'])
   })
 
+  test('causes no second end event if the connection is lost before the core has closed the stream', async () => {
+    const gateway = await startTestGateway()
+    const { core } = gateway
+    const stream = await openStream(gateway)
+    core.publish('message.received')
+    const end = (link: (typeof core.links)[number], subscriptionId: number) => {
+      const ending = { id: 'e1-2', sequence: 2, type: 'session.closed', json: '{}' }
+      link.push({ case: 'event', value: { subscriptionIds: [subscriptionId], ...ending } })
+    }
+    const [link] = core.links
+    end(link!, [...link!.open.keys()][0]!)
+    await expect.poll(() => ids(stream)).toEqual(['e1-1', 'e1-2'])
+    core.onSubscribe = (next, { subscriptionId }) => {
+      next.push({ case: 'opened', value: { subscriptionId, sessionId: 'ses_1', epoch: 'e1', sequence: 2 } })
+      end(next, subscriptionId)
+      next.push({ case: 'closed', value: { subscriptionId } })
+    }
+    link!.break()
+    await expect.poll(() => stream.ended).toBe(true)
+    expect(ids(stream)).toEqual(['e1-1', 'e1-2'])
+  })
+
   test('moves the streams of the core to another core if it stays unreachable', async () => {
     const cores = [createTestCore(), createTestCore()]
     const gateway = await startTestGateway({ cores })

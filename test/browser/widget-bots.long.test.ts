@@ -146,6 +146,7 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   offset = 0
   await append('b', 'Whole', true)
   await page.getByText('Whole').waitFor()
+  await page.locator('.jump').click()
   await until('the receipt', async () => (await stateOf('Whole')) === 'read')
   expect(await page.getByText('and more').count()).toBe(0)
   expect(await row.getByText('Answer stopped.').isVisible()).toBe(true)

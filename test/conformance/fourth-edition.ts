@@ -303,7 +303,8 @@ export function fourthEditionRules(suite: () => Suite): void {
       const body = { workspaceId, subscriptionId: hookId }
       const token = await deliveries.sessionWith(scope)
       const answer = await call(token, 'lead.v1.LeadService/ListDeliveries', body)
-      expect(answer.body.deliveries).toHaveLength(1)
+      // The feed may be behind, so the hook may also get a message from just before it.
+      expect(answer.body.deliveries ?? []).not.toEqual([])
       return JSON.stringify(answer.body).includes(quoted)
     }
     expect(await shownTo('leads:read messages:read')).toBe(true)
