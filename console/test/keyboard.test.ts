@@ -92,6 +92,7 @@ describe('the console, used with the keyboard only', () => {
     await page.keyboard.type('Ada')
     await page.keyboard.press('Enter')
     await page.getByText(/This token is not accepted/).waitFor()
+    await token.and(page.locator(':focus')).waitFor()
     await page.keyboard.press('ControlOrMeta+A')
     await page.keyboard.insertText(workspaceSession())
     await page.keyboard.press('Enter')
