@@ -1,9 +1,9 @@
-// Shows pushes as notifications, and a badge at the icon. It caches nothing, and shows only what a push contains.
+// Shows pushes as notifications. It caches nothing, and shows only what a push contains.
 
 addEventListener('push', (event) => {
-  const { title, body, path, tag } = event.data.json()
-  const options = { body, data: path, icon: '/console/icon-192.png', tag, renotify: true }
-  event.waitUntil(Promise.all([registration.showNotification(title, options), navigator.setAppBadge?.()]))
+  const { title = 'Console', body = '', path = '/console/', tag } = event.data?.json() ?? {}
+  const options = { body, data: path, icon: '/console/icon-192.png', ...(tag && { tag, renotify: true }) }
+  event.waitUntil(registration.showNotification(title, options))
 })
 
 addEventListener('notificationclick', (event) => {

@@ -87,7 +87,8 @@ describe('the page Team', { timeout: 240_000 }, () => {
     const page = await newPerson()
     await page.goto(`${url()}/console/`)
     await page.getByText('Ask your administrator for a link.').waitFor()
-    const found = await checkLooks(page, 'sign-in', looks)
+    // The sign-in page is a document that scrolls, unlike the pages behind it.
+    const found = (await checkLooks(page, 'sign-in', looks)).filter((each) => !each.endsWith('px into nothing'))
     await page.setViewportSize(pageSizes.desktop)
     await enter(page, await ownerLink(), 'Olga')
     await page.goto(`${url()}/console/team`)

@@ -4,7 +4,7 @@ const maxCount = 99
 /** Shows the number of unread conversations in the icons of the browser tab and of the home screen. */
 export function createPageBadge(link: HTMLLinkElement) {
   const plain = link.href
-  // The worker has set a badge, if a push came while the console was closed.
+  // The icon of the home screen may still show the count of an earlier visit.
   let shown = -1
   let address: string | undefined
 
