@@ -279,6 +279,7 @@ describe('an operator who does not look', () => {
       { title: 'Neue Unterhaltung', body: 'Besucher' },
     ])
     await pass(11)
+    await until('the mail', () => mail.mails.length === 1)
     await ben.calls.updateOwnAccount({ mail: 'benno@shop.example' })
     await until('the mails', () => mail.mails.length === 2)
     expect(mail.mails.map(({ headers }) => headers.get('subject'))).toEqual([
