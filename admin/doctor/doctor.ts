@@ -118,7 +118,7 @@ export async function* connectionFindings(url: URL, resolve: Resolve = lookup): 
   }
   yield fine(`${host} resolves to ${addresses.join(', ')}`)
   let isReached = false
-  /** Addresses of this machine that refused the connection, until another one is reached. */
+  /** Local addresses that refused the connection. Empty once another address was reached. */
   let refused: { address: string; finding: Finding }[] = []
   for (const address of addresses) {
     const { isOpen, isRefused, finding } = await openedConnection(address, port, url.protocol === 'https:' ? host : '')

@@ -146,7 +146,7 @@ export async function* followSubscription(
   }
 }
 
-/** Returns nothing for a delivery without a lead, or whose lead was removed. */
+/** Returns an empty list if the delivery has no lead, or its lead was removed. */
 function bodyOf(
   { deliveryId, leadId, latestAttempt, createdAt }: Delivery,
   fields: Record<string, string> | undefined,

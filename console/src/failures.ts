@@ -110,6 +110,6 @@ function issueText({ path, rule }: { path: string; rule: string }): string {
   return `${words.filter(Boolean).join(' ') || 'A field'} ${rules[rule] ?? 'is not allowed'}`
 }
 
-/** Returns the name of a field, or the number of an entry. Empty for what only groups fields. */
+/** Returns the name of a field, or the number of an entry. A part that only groups fields has an empty name. */
 const wordOf = (part: string) =>
   /^\d+$/.test(part) ? `${Number(part) + 1}` : translate((fieldNames as Record<string, string>)[part] ?? part)

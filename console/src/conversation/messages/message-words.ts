@@ -12,5 +12,5 @@ const ends: Record<string, string> = { stopped: 'Stopped by the visitor', interr
 /** Returns how an answer ended that is not whole, and the state that the visitor's browser has reported. */
 export function stateText({ author, state, ended = '' }: Message): string {
   const seen = { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
-  return isTeam(author) ? [ends[ended] ?? [], seen].flat().join(' · ') : ''
+  return isTeam(author) ? [ends[ended], seen].filter(Boolean).join(' · ') : ''
 }
