@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import summaries from '../../admin/help.json' with { type: 'json' }
 import { groups as administration } from '../../admin/run-admin.ts'
 import { parts } from '../../bench/parts.ts'
 import { groups } from '../../dev/command-groups.ts'
@@ -108,6 +109,12 @@ const currentPart = (path: string) =>
   path === 'CHANGELOG.md' ? read(path).split('\n## ').slice(0, 2).join('\n## ') : read(path)
 
 describe('the commands', () => {
+  it('of the administration have a summary each, and no summary is left over', () => {
+    const namesIn = (all: object) =>
+      Object.entries(all).flatMap(([group, of]) => Object.keys(of).map((name) => `${group} ${name}`))
+    expect(namesIn(summaries).sort()).toEqual(namesIn(administration).sort())
+  })
+
   it('the documents name only existing commands', () => {
     const missing = documents.flatMap((path) => unknownCommands(currentPart(path)).map((each) => `${path}: ${each}`))
     expect(missing).toEqual([])
