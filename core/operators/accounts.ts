@@ -132,9 +132,11 @@ export async function inviteOperator(
     expiresAt: dateOf(core, invitationLifetimeMs),
   })
   const mailed = mailerOf(core).isEnabled && mail !== undefined
-  // A new colleague has no language yet.
-  const reader = known ?? (await findMember(core, workspaceId, caller.subject))
-  if (mailed) await sendMail(core, workspaceId, mail, 'invitation', secret, reader)
+  if (mailed) {
+    // A new colleague has no language yet.
+    const reader = known ?? (await findMember(core, workspaceId, caller.subject))
+    await sendMail(core, workspaceId, mail, 'invitation', secret, reader)
+  }
   return { secret, link, mailed }
 }
 
