@@ -22,7 +22,7 @@ import { createSender, type Outcome, type Sender } from './sender.ts'
 /** Time for the last results of a stopping worker. */
 const lastResultsMs = 2_000
 /** Something is sent on each stream in this interval, so that the cores know that the worker runs. */
-const beatMs = 250
+const beatMs = 500
 
 /** More than one, so that a failed renewal is repeated before the lease ends. */
 const renewalsPerLease = 4

@@ -153,7 +153,7 @@ export function createWakeupStore({
     async *follow({
       from,
       kids,
-      isNeeded,
+      isNeeded = () => true,
       hasPeers = () => true,
       signal,
       now,
@@ -174,9 +174,14 @@ export function createWakeupStore({
       nudge?.announce()
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = createCursorProof(beat, monotonic, isNeeded)
-      beatIfDue = proof.beatIfDue
+      let beats: NodeJS.Timeout | undefined
       // A read may wait at the server for longer than the interval of the beats.
-      const beats = setInterval(beatIfDue, beatEveryMs)
+      beatIfDue = () => {
+        proof.beatIfDue()
+        clearTimeout(beats)
+        if (isNeeded()) beats = setTimeout(beatIfDue, beatEveryMs)
+      }
+      beatIfDue()
       const close = () => {
         ownWrite.resolve()
         cursor.close().catch(() => {})
@@ -206,7 +211,7 @@ export function createWakeupStore({
             await ownWriteWithin(hasPeers() ? pauseMs : restMs)
         }
       } finally {
-        clearInterval(beats)
+        clearTimeout(beats)
         beatIfDue = () => {}
         signal.removeEventListener('abort', close)
         await cursor.close()

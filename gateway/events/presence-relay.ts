@@ -13,7 +13,7 @@ type Report = MessageInitShape<typeof PresenceReportSchema>
 type Sender = Pick<EventLink, 'send'>
 type Update = MessageInitShape<typeof PresenceUpdateSchema>
 
-export const PRESENCE_FLUSH_MS = 250
+export const PRESENCE_FLUSH_MS = 500
 const STREAMS_PER_UPDATE = 1_000
 
 /** Tells every core which visitors have a stream here and which tabs show the chat. Cores keep this in memory. */

@@ -15,8 +15,8 @@ export async function serveMetrics(
 ) {
   if (port === 0) return undefined
   const ofProcess = new Registry()
-  // The default of 10 ms would wake an idle process a hundred times a second.
-  collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: 50 })
+  // The default of 10 ms would wake an idle process a hundred times a second. The lag's values include this time.
+  collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: 100 })
   const registry = Registry.merge([ofProcess, ...registries])
   const server = createServer(async (request, response) => {
     if (request.url?.split('?')[0] !== '/metrics') return response.writeHead(404).end()
