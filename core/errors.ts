@@ -1,17 +1,16 @@
 import type { Logger } from 'pino'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type FieldIssue, publicError } from '../contract/errors.ts'
+import type { FieldIssue, PublicErrorCode } from '../contract/errors.ts'
 
 /** A failure with a public code. Callers see only the code, `retryAfter` and `issues`. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
-  readonly code: ErrorCode
+  readonly code: PublicErrorCode
   /** Seconds after which the caller may retry. */
   readonly retryAfter: number | undefined
   readonly issues: FieldIssue[]
 
-  constructor(code: ErrorCode, detail: { retryAfter?: number; issues?: FieldIssue[]; cause?: unknown } = {}) {
-    super(publicError(code).code, { cause: detail.cause })
+  constructor(code: PublicErrorCode, detail: { retryAfter?: number; issues?: FieldIssue[]; cause?: unknown } = {}) {
+    super(code, { cause: detail.cause })
     this.code = code
     this.retryAfter = detail.retryAfter
     this.issues = detail.issues ?? []
@@ -25,7 +24,7 @@ export class ServiceError extends Error {
 export function inWorkspace<T extends { workspaceId: string }>(
   found: T | undefined,
   workspaceId: string | undefined,
-  code = ErrorCode.NOT_FOUND,
+  code: PublicErrorCode = 'NotFound',
 ): T {
   if (!found || (workspaceId !== undefined && found.workspaceId !== workspaceId)) throw new ServiceError(code)
   return found
@@ -33,11 +32,11 @@ export function inWorkspace<T extends { workspaceId: string }>(
 
 /** Returns the error for an unreachable or slow store, or a full queue. The caller must retry. */
 export function unavailable(cause?: unknown): ServiceError {
-  return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
+  return new ServiceError('ServiceUnavailable', { retryAfter: 1, cause })
 }
 
 export const invalid = (path: string, rule: string): ServiceError =>
-  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
+  new ServiceError('ValidationFailed', { issues: [{ path, rule }] })
 
 /** Returns a handler that logs the name of a failure. The message says what happens next. */
 export const logFailure =

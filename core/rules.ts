@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../contract/errors.ts'
 import { operationIdForm } from '../contract/limits.ts'
 import { ServiceError } from './errors.ts'
@@ -14,7 +13,7 @@ const colour = /^#[0-9a-f]{6}$/i
 /** Throws `ValidationFailed` with every violated rule, but never with values. */
 export function validate(...fields: (FieldIssue | undefined)[]) {
   const issues = fields.filter((issue) => issue !== undefined)
-  if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
+  if (issues.length > 0) throw new ServiceError('ValidationFailed', { issues })
 }
 
 /** Checks a field. An absent value is valid here. */

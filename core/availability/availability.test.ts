@@ -122,7 +122,7 @@ describe('the availability of an installation', () => {
 
   it('settings with an error are refused and change nothing', async () => {
     const { set, state } = await newSite({ mode: 'away' })
-    expect(await codeOf(set({ mode: 'online', timeZone: 'Europe/Atlantis' }))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(set({ mode: 'online', timeZone: 'Europe/Atlantis' }))).toBe('ValidationFailed')
     expect(await state()).toEqual({ online: false })
   })
 })

@@ -43,7 +43,7 @@ describe('a ban of a verified visitor', () => {
     await banSession(cores.core, (await identify(first, sub)).sessionId, 'rude')
     const later = await cores.newSite({}, first.workspaceId)
     for (const core of cores.cores) {
-      for (const at of [first, second, later]) expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
+      for (const at of [first, second, later]) expect(await codeOf(identify(at, sub, { core }))).toBe('VisitorBanned')
       expect(await codeOf(identify(foreign, sub, { core }))).toBe('ok')
       expect(await codeOf(identify(second, newSubject(), { core }))).toBe('ok')
     }
@@ -57,7 +57,7 @@ describe('a ban of a verified visitor', () => {
     const streams = await Promise.all(cores.cores.map((core) => cores.openStream(elsewhere, core)))
     await banSession(cores.core, session.sessionId, 'rude')
     for (const core of cores.cores) {
-      await until('the refusal', async () => (await codeOf(cores.send(elsewhere, 'x', { core }))) === 'VISITOR_BANNED')
+      await until('the refusal', async () => (await codeOf(cores.send(elsewhere, 'x', { core }))) === 'VisitorBanned')
       expect(await codeOf(cores.send(stranger, 'x', { core }))).toBe('ok')
     }
     for (const stream of streams) {
@@ -69,8 +69,8 @@ describe('a ban of a verified visitor', () => {
   it('refuses the browser on each connection of the workspace, and not in another workspace', async () => {
     const browser = randomUUID()
     await banSession(cores.core, (await begin(first, { browser })).sessionId, 'rude')
-    expect(await codeOf(begin(first, { browser }))).toBe('VISITOR_BANNED')
-    expect(await codeOf(begin(second, { browser, core: cores.other }))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(first, { browser }))).toBe('VisitorBanned')
+    expect(await codeOf(begin(second, { browser, core: cores.other }))).toBe('VisitorBanned')
     expect(await codeOf(begin(foreign, { browser }))).toBe('ok')
   })
 
@@ -96,7 +96,7 @@ describe('a ban of a verified visitor', () => {
       await runDueRemovals(cores.core)
       return (await collections.connections.countDocuments({ _id: doomed.connectionId })) === 0
     })
-    expect(await codeOf(identify(second, sub))).toBe('VISITOR_BANNED')
+    expect(await codeOf(identify(second, sub))).toBe('VisitorBanned')
   })
 
   it('holds on each connection after a repeat, no matter at which write the first process died', async () => {
@@ -107,8 +107,8 @@ describe('a ban of a verified visitor', () => {
       await banSession(cores.core, session.sessionId, 'rude')
       for (const core of cores.cores) {
         await until('the refusal', async () => (await codeOf(cores.send(elsewhere, 'x', { core }))) !== 'ok')
-        expect(await codeOf(cores.send(elsewhere, 'x', { core }))).toBe('VISITOR_BANNED')
-        for (const at of [first, second]) expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
+        expect(await codeOf(cores.send(elsewhere, 'x', { core }))).toBe('VisitorBanned')
+        for (const at of [first, second]) expect(await codeOf(identify(at, sub, { core }))).toBe('VisitorBanned')
       }
       return died
     })
@@ -127,7 +127,7 @@ describe('a ban and a login on another connection at the same time', () => {
         ),
       ])
       if (!login) continue
-      await until('the refusal', async () => (await codeOf(cores.send(login, 'x'))) === 'VISITOR_BANNED')
+      await until('the refusal', async () => (await codeOf(cores.send(login, 'x'))) === 'VisitorBanned')
     }
   })
 })
@@ -150,8 +150,8 @@ describe('an erasure of a banned visitor', () => {
     expect(await collections.visitors.countDocuments({ banReason: 'rude to Ada' })).toBe(0)
     for (const core of cores.cores) {
       for (const at of [first, second]) {
-        expect(await codeOf(identify(at, sub, { core }))).toBe('VISITOR_BANNED')
-        expect(await codeOf(begin(at, { browser, core }))).toBe('VISITOR_BANNED')
+        expect(await codeOf(identify(at, sub, { core }))).toBe('VisitorBanned')
+        expect(await codeOf(begin(at, { browser, core }))).toBe('VisitorBanned')
       }
     }
     expect(await collections.networkBans.countDocuments({ endsAt: { $gt: new Date(cores.now()) } })).toBe(1)
@@ -163,7 +163,7 @@ describe('an erasure of a banned visitor', () => {
     await banSession(cores.core, session.sessionId, 'rude')
     await erase(session)
     await unbanSubject(cores.core, foreign.workspaceId, sub)
-    expect(await codeOf(identify(first, sub))).toBe('VISITOR_BANNED')
+    expect(await codeOf(identify(first, sub))).toBe('VisitorBanned')
     await unbanSubject(cores.core, first.workspaceId, sub)
     for (const at of [first, second]) expect(await codeOf(identify(at, sub))).toBe('ok')
   })

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, dateOf } from '../core.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import { hasDocument } from '../mongodb/with-id.ts'
@@ -89,7 +88,7 @@ export async function followAddress(core: Core, session: Session, clientAddress:
   const network = await networkOf(core, connectionId, clientAddress)
   if (await isNetworkBanned(core, network)) {
     await wakeupsOf(core).changing([sessionId], () => sessionStoreOf(core).end(sessionId, 'banned'))
-    throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    throw new ServiceError('VisitorBanned')
   }
   if (network === undefined || network === known) return session
   await sessionStoreOf(core).setNetwork(sessionId, network)

@@ -47,7 +47,7 @@ describe('a ban that includes the network address', () => {
     const address = newAddress()
     const session = await begin(address)
     await ban(session)
-    for (const core of cores.cores) expect(await codeOf(begin(address, { core }))).toBe('VISITOR_BANNED')
+    for (const core of cores.cores) expect(await codeOf(begin(address, { core }))).toBe('VisitorBanned')
     expect(await codeOf(begin(newAddress()))).toBe('ok')
     expect(await codeOf(begin(undefined))).toBe('ok')
     await unban(session)
@@ -60,12 +60,12 @@ describe('a ban that includes the network address', () => {
     await ban(await begin(address, { browser }))
     cores.advance(hour + 1)
     expect(await codeOf(begin(address))).toBe('ok')
-    expect(await codeOf(begin(address, { browser }))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(address, { browser }))).toBe('VisitorBanned')
   })
 
   it.each([
-    ['the same /64 of IPv6', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'VISITOR_BANNED'],
-    ['an IPv4 address written as IPv6', '93.184.217.1', '::ffff:93.184.217.1', 'VISITOR_BANNED'],
+    ['the same /64 of IPv6', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'VisitorBanned'],
+    ['an IPv4 address written as IPv6', '93.184.217.1', '::ffff:93.184.217.1', 'VisitorBanned'],
     ['another /64 of IPv6', '2001:db8:1:3::1', '2001:db8:1:4::1', 'ok'],
   ])('for %s: after a ban of %s, a new session from %s gets %s', async (_, banned, other, expected) => {
     const session = await begin(banned)
@@ -80,7 +80,7 @@ describe('a ban that includes the network address', () => {
     await renew(session, after)
     await ban(session)
     expect(await codeOf(begin(before))).toBe('ok')
-    expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(after))).toBe('VisitorBanned')
   })
 
   it('ends other sessions at the address when they are renewed', async () => {
@@ -88,9 +88,9 @@ describe('a ban that includes the network address', () => {
     const [session, other, elsewhere] = [await begin(address), await begin(address), await begin(newAddress())]
     await ban(session)
     expect(await codeOf(cores.send(other, 'still here'))).toBe('ok')
-    expect(await codeOf(renew(other, address, cores.other))).toBe('VISITOR_BANNED')
-    expect(await codeOf(cores.send(other, 'no longer', { core: cores.other }))).toBe('VISITOR_BANNED')
-    expect(await codeOf(renew(elsewhere, address))).toBe('VISITOR_BANNED')
+    expect(await codeOf(renew(other, address, cores.other))).toBe('VisitorBanned')
+    expect(await codeOf(cores.send(other, 'no longer', { core: cores.other }))).toBe('VisitorBanned')
+    expect(await codeOf(renew(elsewhere, address))).toBe('VisitorBanned')
   })
 
   it.each(
@@ -119,7 +119,7 @@ describe('a ban that includes the network address', () => {
     const address = newAddress()
     const [session, other, elsewhere] = [await begin(address), await begin(address), await begin(newAddress())]
     await ban(session)
-    expect(await codeOf(change(other, address, cores.other))).toBe('VISITOR_BANNED')
+    expect(await codeOf(change(other, address, cores.other))).toBe('VisitorBanned')
     expect(await codeOf(change(elsewhere, newAddress(), cores.other))).toBe('ok')
   })
 
@@ -129,7 +129,7 @@ describe('a ban that includes the network address', () => {
     const credentials = credentialsOf(await begin(before))
     await ban((await identifyVisitor(cores.core, { ...request, credentials })).content)
     expect(await codeOf(begin(before))).toBe('ok')
-    expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(after))).toBe('VisitorBanned')
   })
 
   itLong(
@@ -142,9 +142,9 @@ describe('a ban that includes the network address', () => {
         const died = await hasFailed(ban(session, hour, mortal))
         await ban(session)
         for (const core of cores.cores) {
-          expect(await codeOf(begin(address, { core }))).toBe('VISITOR_BANNED')
-          expect(await codeOf(begin(newAddress(), { browser, core }))).toBe('VISITOR_BANNED')
-          await expect.poll(() => codeOf(cores.send(session, 'x', { core }))).toBe('VISITOR_BANNED')
+          expect(await codeOf(begin(address, { core }))).toBe('VisitorBanned')
+          expect(await codeOf(begin(newAddress(), { browser, core }))).toBe('VisitorBanned')
+          await expect.poll(() => codeOf(cores.send(session, 'x', { core }))).toBe('VisitorBanned')
         }
         return died
       })
@@ -157,7 +157,7 @@ describe('a ban that includes the network address', () => {
     await ban(one)
     await ban(two)
     await unban(one)
-    expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(address))).toBe('VisitorBanned')
     await unban(two)
     expect(await codeOf(begin(address))).toBe('ok')
   })
@@ -168,8 +168,8 @@ describe('a ban that includes the network address', () => {
     const verified = await cores.identify(await begin(address), cores.sign({ sub }))
     const second = await cores.identify(await begin(newAddress()), cores.sign({ sub }))
     await ban(verified)
-    expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
-    expect(await codeOf(cores.identify(await begin(newAddress()), cores.sign({ sub })))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(address))).toBe('VisitorBanned')
+    expect(await codeOf(cores.identify(await begin(newAddress()), cores.sign({ sub })))).toBe('VisitorBanned')
     await unban(second)
     expect(await codeOf(begin(address))).toBe('ok')
   })
@@ -189,14 +189,14 @@ describe('a ban that includes the network address', () => {
     expect(lines.join()).not.toContain(address)
     await eraseVisitor(cores.core, visitor, 'desk')
     await finishErasures(cores, cores.core)
-    expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
+    expect(await codeOf(begin(address))).toBe('VisitorBanned')
   })
 
   it.each([[3599], [2_592_001], [0]])(
     'is rejected with a duration of %i seconds, and then nothing is banned',
     async (seconds) => {
       const session = await begin(newAddress())
-      expect(await codeOf(ban(session, seconds))).toBe('VALIDATION_FAILED')
+      expect(await codeOf(ban(session, seconds))).toBe('ValidationFailed')
       expect(await codeOf(cores.send(session, 'still here'))).toBe('ok')
     },
   )

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../../contract/errors.ts'
 import { findSession } from '../bans/bans.ts'
 import type { Core } from '../core.ts'
@@ -106,7 +105,7 @@ export async function listCommands(
 }
 
 async function find(core: Core, commandId: string, workspaceId?: string): Promise<Command> {
-  return inWorkspace(await commandStoreOf(core).find(commandId), workspaceId, ErrorCode.COMMAND_NOT_FOUND)
+  return inWorkspace(await commandStoreOf(core).find(commandId), workspaceId, 'CommandNotFound')
 }
 
 /**
@@ -153,7 +152,7 @@ async function request(
   }
   if (!(await store.insert(command))) {
     const rival = await store.findOperation(sessionId, operation)
-    if (!rival) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
+    if (!rival) throw new ServiceError('InternalError')
     return repeat(core, rival, session, inputHash)
   }
   await announce(core, command)
@@ -162,7 +161,7 @@ async function request(
 
 /** Answers a repeated request. Writes no missing event if the capability was disabled since the first request. */
 async function repeat(core: Core, command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
-  if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (command.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
   const installation = await siteDirectoryOf(core).installations.get(session.publicSiteKey)
   const isOn = installation?.capabilities[capabilityOf[command.kind]]
   if (isOn && stateAt(command, core.now()) === 'requested') await announce(core, command)
@@ -173,7 +172,7 @@ async function installationOf(core: Core, { sessionId, publicSiteKey }: Session)
   const { end } = await visitorAccessOf(core).endOf(sessionId)
   if (end) throw new ServiceError(sessionEndCodes[end])
   const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
-  if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)
+  if (!installation?.enabled) throw new ServiceError('InstallationNotFound')
   return installation
 }
 
@@ -285,7 +284,7 @@ async function takeStep(core: Core, commandId: string, to: CommandState, by: str
   const store = commandStoreOf(core)
   for (;;) {
     const command = await store.find(commandId)
-    if (!command) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+    if (!command) throw new ServiceError('CommandNotFound')
     if (!isStepDue(command, to, now())) return command
     const at = new Date(now())
     const expiresAt = lifetime === undefined ? undefined : new Date(now() + lifetime * 1000)
@@ -302,6 +301,6 @@ export async function requireOwnCommand(
   sessionId: string,
 ): Promise<Command> {
   const command = await commandStoreOf(core).find(commandId)
-  if (command?.sessionId !== sessionId || command.kind !== kind) throw new ServiceError(ErrorCode.COMMAND_NOT_FOUND)
+  if (command?.sessionId !== sessionId || command.kind !== kind) throw new ServiceError('CommandNotFound')
   return command
 }

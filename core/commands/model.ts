@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { isOriginAllowed } from '../../contract/origins.ts'
 import { ServiceError } from '../errors.ts'
 
@@ -59,8 +58,8 @@ export function isFinal(kind: CommandKind, state: CommandState): boolean {
 export function isStepDue(command: CommandProgress, to: CommandState, now: number): boolean {
   const state = stateAt(command, now)
   if (state === to) return false
-  if (state === 'expired') throw new ServiceError(ErrorCode.COMMAND_EXPIRED)
-  if (!nextStates[command.kind][state]?.includes(to)) throw new ServiceError(ErrorCode.COMMAND_ALREADY_RESOLVED)
+  if (state === 'expired') throw new ServiceError('CommandExpired')
+  if (!nextStates[command.kind][state]?.includes(to)) throw new ServiceError('CommandAlreadyResolved')
   return true
 }
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
@@ -70,9 +69,9 @@ describe('uploads', () => {
         core.time.now += 120_000
       }),
     )
-    await expect(late).rejects.toMatchObject({ code: ErrorCode.COMMAND_EXPIRED })
+    await expect(late).rejects.toMatchObject({ code: 'CommandExpired' })
     expect((await core.commands.find(target.requestId)).uploads).toEqual([])
-    await expect(bytesOf(target.requestId)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(bytesOf(target.requestId)).rejects.toMatchObject({ code: 'NotFound' })
   })
 
   it('an upload is rejected if its idempotency key was used for another screenshot of the session', async () => {
@@ -90,7 +89,7 @@ describe('uploads', () => {
     const bytes = imageOf('image/png', 100)
     await upload(first, inChunks(bytes, 50), 'one-key')
     await expect(upload(second, inChunks(bytes, 50), 'one-key')).rejects.toMatchObject({
-      code: ErrorCode.IDEMPOTENCY_CONFLICT,
+      code: 'IdempotencyConflict',
     })
   })
 
@@ -105,7 +104,7 @@ describe('uploads', () => {
       ),
     )
     await expect.poll(async () => (await core.commands.find(target.requestId)).uploads.length).toBe(2)
-    await expect(upload(target, inChunks(bytes, 100))).rejects.toMatchObject({ code: ErrorCode.OPERATION_IN_PROGRESS })
+    await expect(upload(target, inChunks(bytes, 100))).rejects.toMatchObject({ code: 'OperationInProgress' })
     resolve()
     const outcomes = await Promise.allSettled(running)
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
@@ -149,7 +148,7 @@ describe('the cleanup job', () => {
     await upload(young, inChunks(imageOf('image/png', 100), 64_000))
     core.time.now += dayMs
     await core.cleanup.run()
-    await expect(core.commands.find(old.requestId)).rejects.toMatchObject({ code: ErrorCode.COMMAND_NOT_FOUND })
+    await expect(core.commands.find(old.requestId)).rejects.toMatchObject({ code: 'CommandNotFound' })
     expect(await database.screenshots.find({ filename: old.requestId }).toArray()).toEqual([])
     expect(await bytesOf(young.requestId)).toHaveLength(100)
   })

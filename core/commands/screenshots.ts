@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { MongoRuntimeError, ObjectId } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
@@ -45,9 +44,9 @@ export async function uploadScreenshot(
   const { requestId, contentType, idempotencyKey: uploadKey } = header
   const { session, installation } = await visitorAccessOf(core).authorize(header.credentials)
   const { SCREENSHOT_MAX_BYTES: maxBytes } = core.config
-  if (!imageTypes.includes(contentType)) throw new ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE)
-  if (!isIdempotencyKey(uploadKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
-  if ((header.byteLength ?? 0) > maxBytes) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+  if (!imageTypes.includes(contentType)) throw new ServiceError('UnsupportedMediaType')
+  if (!isIdempotencyKey(uploadKey)) throw new ServiceError('IdempotencyKeyInvalid')
+  if ((header.byteLength ?? 0) > maxBytes) throw new ServiceError('PayloadTooLarge')
   const { sessionId } = session
   const command = await requireOwnCommand(core, 'screenshot', requestId, sessionId)
   const image = inspect(header, chunks, maxBytes)
@@ -86,16 +85,16 @@ export function openScreenshot(
   core: Core,
   { state, screenshot }: Command,
 ): { screenshot: UploadedScreenshot; chunks: AsyncIterable<Uint8Array> } {
-  if (state !== 'uploaded' || !screenshot) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (state !== 'uploaded' || !screenshot) throw new ServiceError('NotFound')
   return { screenshot, chunks: screenshotStoreOf(core).read(screenshot.fileId) }
 }
 
 function rejection({ now }: Core, command: Command) {
   const state = stateAt(command, now())
-  if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
-  if (state === 'expired') return new ServiceError(ErrorCode.COMMAND_EXPIRED)
-  if (state === 'uploaded') return new ServiceError(ErrorCode.COMMAND_ALREADY_RESOLVED)
-  return new ServiceError(ErrorCode.CONSENT_REQUIRED)
+  if (state === 'granted') return new ServiceError('OperationInProgress', { retryAfter: 1 })
+  if (state === 'expired') return new ServiceError('CommandExpired')
+  if (state === 'uploaded') return new ServiceError('CommandAlreadyResolved')
+  return new ServiceError('ConsentRequired')
 }
 
 function earlierResult(command: Command, key: string, sha256: string): Uploaded | undefined {
@@ -118,7 +117,7 @@ async function repeat(core: Core, header: ScreenshotUpload, command: Command, im
   const { sha256 } = image.end()
   const { content } = await once(core, header, command, sha256, async () => {
     const earlier = earlierResult(command, header.idempotencyKey, sha256)
-    if (!earlier) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    if (!earlier) throw new ServiceError('IdempotencyConflict')
     return earlier
   })
   return { content, replayed: true }
@@ -153,7 +152,7 @@ function inspect(
   async function* inspected() {
     for await (const chunk of source) {
       byteLength += chunk.length
-      if (byteLength > max) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+      if (byteLength > max) throw new ServiceError('PayloadTooLarge')
       if (beginning.length < imageSignatureBytes) {
         beginning = Buffer.concat([beginning, chunk.subarray(0, imageSignatureBytes - beginning.length)])
         if (beginning.length === imageSignatureBytes) checkBeginning()

@@ -37,15 +37,15 @@ const sendOf = (session: SessionContent, core = cores.other) => codeOf(cores.sen
 
 /** Expects that the core soon refuses messages after a change on another core. */
 const expectRefused = (session: SessionContent, core = cores.other) =>
-  expect.poll(() => sendOf(session, core), { interval: 20 }).toBe('CONSENT_REQUIRED')
+  expect.poll(() => sendOf(session, core), { interval: 20 }).toBe('ConsentRequired')
 
 describe('an installation that requires consent', () => {
   it('refuses messages until the visitor grants consent, but never refuses reads', async () => {
     const session = await newSession(await newSite())
-    expect(await sendOf(session)).toBe('CONSENT_REQUIRED')
+    expect(await sendOf(session)).toBe('ConsentRequired')
     expect(await cores.history(session)).toEqual([])
     await decide(session, 'denied')
-    expect(await sendOf(session)).toBe('CONSENT_REQUIRED')
+    expect(await sendOf(session)).toBe('ConsentRequired')
     const { content } = await decide(session)
     expect(content).toMatchObject({ decision: 'granted', policyVersion: 'v1', policyUrl })
     for (const core of cores.cores) expect(await sendOf(session, core)).toBe('ok')
@@ -68,7 +68,7 @@ describe('an installation that requires consent', () => {
         contentType: 'text',
         retryRoute: true,
       })
-    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['CONSENT_REQUIRED', 'CONSENT_REQUIRED'])
+    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['ConsentRequired', 'ConsentRequired'])
     await decide(session)
     const { formSubmissionId } = await form()
     expect(await codeOf(retry())).toBe('ok')
@@ -87,7 +87,7 @@ describe('a consent decision', () => {
     const first = await decide(session, 'granted', { key: 'key-1' })
     await updateInstallation(cores.core, site.publicSiteKey, { consent: policy('v2') }, undefined)
     expect(await decide(session, 'granted', { key: 'key-1', core: cores.other })).toEqual({ ...first, replayed: true })
-    expect(await codeOf(decide(session, 'denied', { key: 'key-1' }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(decide(session, 'denied', { key: 'key-1' }))).toBe('IdempotencyConflict')
     expect((await findSession(cores.core, session.sessionId)).consents).toHaveLength(1)
   })
 
@@ -119,10 +119,10 @@ describe('a consent decision', () => {
     await decide(tab)
     expect(await sendOf(other)).toBe('ok')
     expect(await sendOf(await newSession(site, browser))).toBe('ok')
-    expect(await sendOf(await newSession(site))).toBe('CONSENT_REQUIRED')
+    expect(await sendOf(await newSession(site))).toBe('ConsentRequired')
     await decide(other, 'denied')
     await expectRefused(tab)
-    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+    expect(await sendOf(await newSession(site, browser))).toBe('ConsentRequired')
   })
 
   itLong(
@@ -138,28 +138,28 @@ describe('a consent decision', () => {
       const verified = await cores.identify(renewed, site.sign({ sub }))
       expect(await sendOf(verified)).toBe('ok')
       const device = await newSession(site)
-      expect(await sendOf(device)).toBe('CONSENT_REQUIRED')
+      expect(await sendOf(device)).toBe('ConsentRequired')
       const second = await cores.identify(device, site.sign({ sub }), { core: cores.other })
       expect(await sendOf(second)).toBe('ok')
       await decide(second, 'denied')
       await expectRefused(verified)
       // After a logout, another person may use the browser.
       await decide(verified)
-      expect(await sendOf(await cores.clear(verified))).toBe('CONSENT_REQUIRED')
-      expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+      expect(await sendOf(await cores.clear(verified))).toBe('ConsentRequired')
+      expect(await sendOf(await newSession(site, browser))).toBe('ConsentRequired')
     },
   )
 
   it('does not apply to another installation', async () => {
     const browser = randomUUID()
     await decide(await newSession(await newSite(), browser))
-    expect(await sendOf(await newSession(await newSite(), browser))).toBe('CONSENT_REQUIRED')
+    expect(await sendOf(await newSession(await newSite(), browser))).toBe('ConsentRequired')
   })
 
   it('is refused if the session has ended', async () => {
     const session = await newSession(await newSite())
     await revokeSession(cores.core, session.sessionId)
-    expect(await codeOf(decide(session))).toBe('SESSION_REVOKED')
+    expect(await codeOf(decide(session))).toBe('SessionRevoked')
   })
 
   itLong(
@@ -179,9 +179,9 @@ describe('a consent decision', () => {
       expect(JSON.parse(exported[0]!).consents).toMatchObject([{ decision: 'denied' }, { decision: 'granted' }])
       expect(exported.join()).not.toContain('operation')
       await eraseVisitor(cores.core, visitor, 'desk')
-      expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+      expect(await sendOf(await newSession(site, browser))).toBe('ConsentRequired')
       await finishErasures(cores, cores.core)
-      expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+      expect(await sendOf(await newSession(site, browser))).toBe('ConsentRequired')
     },
   )
 })

@@ -1,5 +1,4 @@
 import type { Filter } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
@@ -62,7 +61,7 @@ export async function requireConsent(
     directoryOf(core).installations.reload(installation.publicSiteKey),
   ])
   if (fresh && site && hasConsented(fresh, site)) return
-  if (!(await isRepeated())) throw new ServiceError(ErrorCode.CONSENT_REQUIRED)
+  if (!(await isRepeated())) throw new ServiceError('ConsentRequired')
 }
 
 /**

@@ -111,7 +111,7 @@ describe.each(someOf(states, 3))('when $name', ({ isAllowed, reach }) => {
     for (const name of names)
       for (const core of [...cores.cores].reverse())
         answers.push(`${name}: ${await codeOf(requests[name as keyof typeof requests](session, core))}`)
-    const expected = isAllowed ? 'ok' : 'CONSENT_REQUIRED'
+    const expected = isAllowed ? 'ok' : 'ConsentRequired'
     expect(answers).toEqual(names.flatMap((name) => cores.cores.map(() => `${name}: ${expected}`)))
   })
 

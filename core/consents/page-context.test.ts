@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
 import { anyCharacter, nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
@@ -155,7 +154,7 @@ describe('a page report', () => {
     const second = await findSession(cores.core, sessionId)
     expect(second.pageContext).toEqual({ url: 'https://shop.example/checkout' })
     expect(second.pageContextAt!.getTime() - first.pageContextAt!.getTime()).toBeGreaterThanOrEqual(60_000)
-    expect(await codeOf(report({ url: 'https://shop.example/other' }, key))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(report({ url: 'https://shop.example/other' }, key))).toBe('IdempotencyConflict')
     // An invalid report must overwrite nothing.
     await report({ url: 'about:blank' })
     expect((await findSession(cores.core, sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
@@ -171,7 +170,7 @@ describe('a page report', () => {
       })
     await report('Cart\u0085')
     expect(await report('Cart\u0085')).toEqual({ replayed: true })
-    await expect(report('Cart')).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_CONFLICT })
+    await expect(report('Cart')).rejects.toMatchObject({ code: 'IdempotencyConflict' })
   })
 
   it('is repaired and stored if it is part of a message request', async () => {

@@ -85,7 +85,7 @@ describe('a closed panel', () => {
       })
       const ended = await cores.newSession()
       await revokeSession(cores.core, ended.sessionId)
-      expect(await codeOf(closePanel(ended))).toBe('SESSION_REVOKED')
+      expect(await codeOf(closePanel(ended))).toBe('SessionRevoked')
     },
   )
 })

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
@@ -66,7 +65,7 @@ export async function closeConversation(
 ): Promise<Conversation> {
   await findConversation(core, conversationId, scope)
   if (requestsRating && !(await hasSiteCapability(core, conversationId, 'rating')))
-    throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+    throw new ServiceError('RouteNotAdvertised')
   const { event } = await logOf(core).append({ conversationId, type: 'conversation.closed' })
   await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
   if (requestsRating) await requestRating(core, conversationId)

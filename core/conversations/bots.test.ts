@@ -49,7 +49,7 @@ describe('a message of a bot', () => {
     expect(new Set(sent.map(({ event }) => event.sequence)).size).toBe(1)
     expect(sent.filter(({ replayed }) => !replayed)).toHaveLength(1)
     expect(await typesOf(visitor)).toEqual(['message.accepted', 'message.received'])
-    expect(await codeOf(say(cores.other, visitor, 'one', { body: 'another text' }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(say(cores.other, visitor, 'one', { body: 'another text' }))).toBe('IdempotencyConflict')
   })
 
   it('has an operation id of its own, apart from those of visitors and agents', async () => {
@@ -117,10 +117,10 @@ describe('a request for a person', () => {
     expect(conversations[0]?.assignment?.agent).toBeUndefined()
     const [note] = await listNotes(cores.core, conversationId, undefined)
     expect(note).toMatchObject({ body: 'Wants Ada.', author: bot })
-    expect(await codeOf(say(cores.core, visitor, 'one'))).toBe('BOT_STOPPED')
-    expect(await codeOf(request(cores.core, visitor, 'again'))).toBe('BOT_STOPPED')
+    expect(await codeOf(say(cores.core, visitor, 'one'))).toBe('BotStopped')
+    expect(await codeOf(request(cores.core, visitor, 'again'))).toBe('BotStopped')
     const typing = { conversationId, state: 'started' as const, bot }
-    expect(await codeOf(setTypingOfBot(cores.core, typing, undefined))).toBe('BOT_STOPPED')
+    expect(await codeOf(setTypingOfBot(cores.core, typing, undefined))).toBe('BotStopped')
   })
 
   itLong('hands over once, also if it is repeated after the conversation was given back', async () => {
@@ -133,7 +133,7 @@ describe('a request for a person', () => {
     await resumeBots(cores.core, visitor.conversationId, undefined)
     expect(await request(cores.other, visitor)).toBe(false)
     expect((await stored(visitor)).bots?.isStopped).toBe(false)
-    expect(await codeOf(request(cores.core, visitor, 'help', 'Another summary'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(request(cores.core, visitor, 'help', 'Another summary'))).toBe('IdempotencyConflict')
     expect(await request(cores.core, visitor, 'again')).toBe(true)
     expect((await typesOf(visitor)).slice(1)).toEqual(['human.requested', 'bot.resumed', 'human.requested'])
     expect(await listNotes(cores.core, visitor.conversationId, undefined)).toHaveLength(2)
@@ -183,7 +183,7 @@ describe('a request for a person', () => {
     await ask('Talk to a person please')
     const asked = await ask(words)
     expect(await append(cores.other, visitor, 'one', 6, ' see')).toMatchObject({ state: 'interrupted' })
-    expect(await codeOf(say(cores.core, visitor, 'two'))).toBe('BOT_STOPPED')
+    expect(await codeOf(say(cores.core, visitor, 'two'))).toBe('BotStopped')
     await ask(words)
     await resumeBots(cores.core, visitor.conversationId, undefined)
     await handOverIfAsked(cores.core, asked)
@@ -242,8 +242,8 @@ describe('a stopped bot', () => {
       replayed: true,
       event: { sequence: event.sequence },
     })
-    expect(await codeOf(say(cores.other, visitor, 'one', { body: 'another text' }))).toBe('IDEMPOTENCY_CONFLICT')
-    expect(await codeOf(say(cores.other, visitor, 'two'))).toBe('BOT_STOPPED')
+    expect(await codeOf(say(cores.other, visitor, 'one', { body: 'another text' }))).toBe('IdempotencyConflict')
+    expect(await codeOf(say(cores.other, visitor, 'two'))).toBe('BotStopped')
   })
 
   it('may write again after an operator has given the conversation back; both calls are idempotent', async () => {
@@ -312,7 +312,7 @@ describe('the token of a bot', () => {
     const { scopes } = await access.authenticate(header, 'bots:act')
     expect([...scopes].toSorted()).toEqual(['bots:act', 'events:read', 'messages:read'])
     for (const scope of [...knownScopes, 'cores:announce'].filter((each) => !botScopes.includes(each)))
-      expect(await codeOf(access.authenticate(header, scope)), scope).toBe('PERMISSION_DENIED')
+      expect(await codeOf(access.authenticate(header, scope)), scope).toBe('PermissionDenied')
   })
 
   it('does not reach conversations of another workspace', async () => {

@@ -6,7 +6,6 @@
  * message of a bot is between the event that stopped it and the event that resumed it.
  */
 
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import personRequests from '../../contract/person-requests.json' with { type: 'json' }
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -132,7 +131,7 @@ async function sendUnlessStopped(
     const end = await logOf(core).endOf(conversationId)
     const conversation = await findConversation(core, conversationId, scope)
     await announceState(core, botEvents, conversation)
-    return { end, refusal: conversation.bots?.isStopped ? ErrorCode.BOT_STOPPED : undefined }
+    return { end, refusal: conversation.bots?.isStopped ? 'BotStopped' : undefined }
   })
   followMessage(core, sent)
   return sent
@@ -162,7 +161,7 @@ export async function requestHuman(
     await announceState(core, botEvents, await findConversation(core, conversationId, scope))
     return false
   }
-  if (bots?.isStopped && bots.request?.operationId !== clientOperationId) throw new ServiceError(ErrorCode.BOT_STOPPED)
+  if (bots?.isStopped && bots.request?.operationId !== clientOperationId) throw new ServiceError('BotStopped')
   // The request comes last, so that operators find the conversation complete. A bot repeats the
   // call until it is answered, and each step has an effect once.
   if (bot) await addNoteOfBot(core, { conversationId, clientOperationId, body: summary, agent: bot }, scope)
@@ -177,7 +176,7 @@ export async function requestHuman(
     (current) => {
       isNew = current?.request?.operationId !== clientOperationId
       if (!isNew) return undefined
-      if (current?.isStopped) throw new ServiceError(ErrorCode.BOT_STOPPED)
+      if (current?.isStopped) throw new ServiceError('BotStopped')
       return { isStopped: true, request: { operationId: clientOperationId, inputHash, at, ...(bot && { bot }) } }
     },
     at,
@@ -196,7 +195,7 @@ export async function handOverIfAsked(core: Core, { conversationId, sequence, me
   // No bot can choose an id with a space.
   const clientOperationId = `visitor ${message.messageId}`
   await requestHuman(core, { conversationId, clientOperationId }, undefined).catch((error) => {
-    if (error.code !== ErrorCode.BOT_STOPPED) throw error
+    if (error.code !== 'BotStopped') throw error
   })
 }
 

@@ -28,17 +28,17 @@ class Model {
 
   append(offset: number, text: string, done: boolean): string {
     const points = [...this.text]
-    if (offset > points.length) return 'VALIDATION_FAILED'
+    if (offset > points.length) return 'ValidationFailed'
     const end = offset + [...text].length
     const isKnown = points.slice(offset, end).join('') === text
     const isNew = offset === points.length && (text !== '' || !done || this.state === undefined)
-    if (!isNew && !isKnown) return 'IDEMPOTENCY_CONFLICT'
-    if (!isNew && done && end !== points.length) return 'IDEMPOTENCY_CONFLICT'
+    if (!isNew && !isKnown) return 'IdempotencyConflict'
+    if (!isNew && done && end !== points.length) return 'IdempotencyConflict'
     const grows = this.state === undefined || this.state === 'growing'
     if (!isNew && !(done && grows)) return this.answer(this.state === 'completed' || !done)
     if (!grows) return this.answer(false)
     const whole = isNew ? this.text + text : this.text
-    if (done && whole.trim() === '') return 'VALIDATION_FAILED'
+    if (done && whole.trim() === '') return 'ValidationFailed'
     this.text = whole
     this.state = done ? 'completed' : 'growing'
     return this.answer(false)
@@ -53,7 +53,7 @@ it('an end that repeats the first text conflicts on a core that has not seen the
   await append(elsewhere, visitor, 'a', 0, '')
   await append(here, visitor, 'a', 0, ' ')
   const end = append(elsewhere, visitor, 'a', 0, '', { done: true })
-  expect(await codeOf(end)).toBe('IDEMPOTENCY_CONFLICT')
+  expect(await codeOf(end)).toBe('IdempotencyConflict')
 })
 
 it('a late repeat on a core that has not seen the later texts removes none of them', async () => {

@@ -70,8 +70,8 @@ describe('AppendBotMessage', () => {
     for (const core of cores.cores) {
       expect(await append(core, visitor, 'a', 0, 'one ')).toMatchObject({ length: 8, state: 'growing', replayed: true })
       expect(await append(core, visitor, 'a', 4, 'two ')).toMatchObject({ length: 8, replayed: true })
-      expect(await codeOf(append(core, visitor, 'a', 0, 'eno '))).toBe('IDEMPOTENCY_CONFLICT')
-      expect(await codeOf(append(core, visitor, 'a', 4, 'two three'))).toBe('IDEMPOTENCY_CONFLICT')
+      expect(await codeOf(append(core, visitor, 'a', 0, 'eno '))).toBe('IdempotencyConflict')
+      expect(await codeOf(append(core, visitor, 'a', 4, 'two three'))).toBe('IdempotencyConflict')
       await expect(append(core, visitor, 'a', 9, 'four')).rejects.toMatchObject({
         issues: [{ path: '/offset', rule: 'offset' }],
       })
@@ -82,27 +82,27 @@ describe('AppendBotMessage', () => {
     await append(cores.other, visitor, 'a', 8, '', { done: true, quickReplies: ['Yes'] })
     const done = { done: true, quickReplies: ['Yes'] }
     expect(await append(cores.core, visitor, 'a', 8, '', done)).toMatchObject({ state: 'completed', replayed: true })
-    expect(await codeOf(append(cores.core, visitor, 'a', 8, '', { done: true }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(append(cores.core, visitor, 'a', 8, '', { done: true }))).toBe('IdempotencyConflict')
     expect(await append(cores.core, visitor, 'a', 8, 'late')).toMatchObject({
       state: 'completed',
       replayed: false,
       length: 8,
     })
-    expect(await codeOf(say(cores.core, visitor, 'a'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(say(cores.core, visitor, 'a'))).toBe('IdempotencyConflict')
     await say(cores.core, visitor, 'whole')
-    expect(await codeOf(append(cores.core, visitor, 'whole', 0, 'whole'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(append(cores.core, visitor, 'whole', 0, 'whole'))).toBe('IdempotencyConflict')
   })
 
   it('holds the bounds of a message for the whole text', async () => {
     const visitor = await cores.newVisitor()
     await append(cores.core, visitor, 'long', 0, 'x'.repeat(3_990))
-    expect(await codeOf(append(cores.core, visitor, 'long', 3_990, 'y'.repeat(11)))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(append(cores.core, visitor, 'long', 3_990, 'y'.repeat(11)))).toBe('ValidationFailed')
     expect(await append(cores.core, visitor, 'long', 3_990, 'y'.repeat(10))).toMatchObject({ length: 4_000 })
     expect(await append(cores.core, visitor, 'blank', 0, ' ')).toMatchObject({ length: 1 })
-    expect(await codeOf(append(cores.core, visitor, 'blank', 1, '\n', { done: true }))).toBe('VALIDATION_FAILED')
-    expect(await codeOf(append(cores.core, visitor, 'none', 0, ' ', { done: true }))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(append(cores.core, visitor, 'blank', 1, '\n', { done: true }))).toBe('ValidationFailed')
+    expect(await codeOf(append(cores.core, visitor, 'none', 0, ' ', { done: true }))).toBe('ValidationFailed')
     expect(await codeOf(append(cores.core, visitor, 'early', 0, 'a', { quickReplies: ['Yes'] }))).toBe(
-      'VALIDATION_FAILED',
+      'ValidationFailed',
     )
     expect((await historyOf(visitor)).map(({ message }) => message?.body.length)).toEqual([4_000, 1])
   })
@@ -194,7 +194,7 @@ describe('a stop of the visitor', () => {
       })
     expect((await historyOf(visitor)).map(({ message }) => message?.body)).toEqual(['one '])
     const other = await append(cores.core, visitor, 'b', 0, 'b')
-    expect(await codeOf(stopAnswer(cores.core, visitor, other.messageId, 'k'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(stopAnswer(cores.core, visitor, other.messageId, 'k'))).toBe('IdempotencyConflict')
   })
 
   it('keeps the state of a message that has ended, and refuses other messages', async () => {
@@ -202,12 +202,12 @@ describe('a stop of the visitor', () => {
     const { messageId } = await append(cores.core, visitor, 'a', 0, 'one', { done: true })
     expect(await stopAnswer(cores.core, visitor, messageId)).toMatchObject({ state: 'completed', sequence: 2 })
     const { event } = await say(cores.core, visitor, 'whole')
-    expect(await codeOf(stopAnswer(cores.core, visitor, event.message!.messageId))).toBe('NOT_FOUND')
+    expect(await codeOf(stopAnswer(cores.core, visitor, event.message!.messageId))).toBe('NotFound')
     const stranger = await cores.newVisitor()
     const { messageId: theirs } = await append(cores.core, stranger, 'a', 0, 'one')
-    expect(await codeOf(stopAnswer(cores.core, visitor, theirs))).toBe('NOT_FOUND')
+    expect(await codeOf(stopAnswer(cores.core, visitor, theirs))).toBe('NotFound')
     const off = await cores.newVisitor(await cores.newSite({ capabilities: { stopAnswer: false } }))
-    expect(await codeOf(stopAnswer(cores.core, off, messageId))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(stopAnswer(cores.core, off, messageId))).toBe('RouteNotAdvertised')
   })
 
   it('is told to readers like an interruption, and nothing is told of a whole answer', async () => {
@@ -318,7 +318,7 @@ describe('a message that grows', () => {
         const late = await cores.openStream(visitor)
         await until('the replay', () => late.types.length === 3)
         expect(late.json.join()).not.toContain('secret')
-      } else expect(await codeOf(append(cores.core, visitor, 'b', 0, 'x')), name).toBe('BOT_STOPPED')
+      } else expect(await codeOf(append(cores.core, visitor, 'b', 0, 'x')), name).toBe('BotStopped')
     }
   })
 

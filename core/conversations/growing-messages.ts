@@ -6,7 +6,6 @@
  * what a dead one began.
  */
 
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatcher, fulfilled } from '../../platform/concurrency/batcher.ts'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
@@ -106,7 +105,7 @@ async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<A
       return grownOf(event, kind === 'repeat')
     }
     if (!remembered && kind === 'beyond') throw invalid('/offset', 'offset')
-    if (!remembered && kind === 'conflict') throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    if (!remembered && kind === 'conflict') throw new ServiceError('IdempotencyConflict')
     // What is remembered may be behind the stored message.
     remembered = undefined
   }
@@ -116,7 +115,7 @@ async function find(core: Core, { conversationId, clientOperationId }: GrowthPar
   const operationKey = operationKeys.botMessage(clientOperationId)
   const [event] = await eventsOf(core).findOperations([{ conversationId, operationKey }])
   // The id belongs to a message that was sent whole.
-  if (event && !event.growth) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (event && !event.growth) throw new ServiceError('IdempotencyConflict')
   return event as GrowingEvent | undefined
 }
 
@@ -235,7 +234,7 @@ async function stopIn(core: Core, conversationId: string, messageId: string): Pr
   const events = eventsOf(core)
   const operationKey = operationKeys.completion(messageId)
   const [completion] = await events.findOperations([{ conversationId, operationKey }])
-  if (!completion) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!completion) throw new ServiceError('NotFound')
   const [event] = await events.at([{ conversationId, sequence: completion.messageSequence ?? 0 }])
   return { messageId, state: event?.growth?.state ?? 'completed', sequence: completion.sequence }
 }

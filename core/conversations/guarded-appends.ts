@@ -1,4 +1,4 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type Appended, type EventDraft, logOf } from '../log/event-log.ts'
@@ -28,7 +28,7 @@ export async function eventOfOperation(
   { conversationId, operationKey, inputHash }: Operation,
 ): Promise<LogEvent | undefined> {
   const [event] = await eventsOf(core).findOperations([{ conversationId, operationKey }])
-  if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (event && event.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
   return event
 }
 
@@ -41,7 +41,7 @@ export async function eventOfOperation(
 export async function appendGuarded(
   core: Core,
   draft: EventDraft & Operation,
-  check: () => Promise<{ end: number; refusal?: ErrorCode | undefined }>,
+  check: () => Promise<{ end: number; refusal?: PublicErrorCode | undefined }>,
 ): Promise<Appended> {
   for (let tries = 0; tries < maxTries; tries += 1) {
     const { end, refusal } = await check()

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { watchConversations } from '../rpc/watch-conversations.ts'
@@ -41,7 +40,7 @@ describe('a watched inbox', () => {
       await send(cores.core, visitor, `m${index}`)
       expect((await quick.next()).value?.frame.case).toBe('changed')
     }
-    await expect(slow.next()).rejects.toMatchObject({ code: ErrorCode.RATE_LIMITED, retryAfter: 1 })
+    await expect(slow.next()).rejects.toMatchObject({ code: 'RateLimited', retryAfter: 1 })
     await quick.return(undefined)
   })
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import type { RunningCore } from '../context.ts'
 import { logOf } from '../log/event-log.ts'
@@ -153,7 +152,7 @@ describe('updates of message states', () => {
       await expect(
         updateMessageStates(cores.core, { conversationId, upToSequence: 1, state }, undefined),
       ).rejects.toMatchObject({
-        code: ErrorCode.VALIDATION_FAILED,
+        code: 'ValidationFailed',
         issues: [{ path: '/state', rule: 'enum' }],
       })
     }
@@ -241,9 +240,9 @@ describe('receipts for agents’ messages', () => {
     const visitor = await cores.newVisitor()
     await answer(cores.core, visitor, 'one')
     for (const state of ['sent', 'failed', ''])
-      await expect(receive(cores.core, visitor, 1, state)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+      await expect(receive(cores.core, visitor, 1, state)).rejects.toMatchObject({ code: 'ValidationFailed' })
     await revokeSession(cores.core, visitor.sessionId)
-    await expect(receive(cores.core, visitor, 1, 'read')).rejects.toMatchObject({ code: ErrorCode.SESSION_REVOKED })
+    await expect(receive(cores.core, visitor, 1, 'read')).rejects.toMatchObject({ code: 'SessionRevoked' })
     expect(await changesOf(visitor)).toEqual([])
   })
 })

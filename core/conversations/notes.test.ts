@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import type { RunningCore } from '../context.ts'
 import { eraseVisitor } from '../privacy/erasures.ts'
@@ -29,7 +28,7 @@ describe('notes', () => {
     await add(cores.other, visitor, 'two', 'second')
     expect(new Set(added.map(({ noteId }) => noteId)).size).toBe(1)
     expect(await bodiesOf(visitor)).toEqual(['first', 'second'])
-    expect(await codeOf(add(cores.core, visitor, 'one', 'other'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(add(cores.core, visitor, 'one', 'other'))).toBe('IdempotencyConflict')
   })
 
   it('never appear in the log, the history, the inbox or the export of the visitor', async () => {
@@ -54,7 +53,7 @@ describe('notes', () => {
   itLong('are limited to a hundred per conversation', async () => {
     const visitor = await cores.newVisitor()
     for (let index = 0; index < 100; index += 1) await add(cores.core, visitor, `n${index}`)
-    await expect(add(cores.other, visitor, 'more')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+    await expect(add(cores.other, visitor, 'more')).rejects.toMatchObject({ code: 'ValidationFailed' })
     await add(cores.other, visitor, 'n7')
     expect(await bodiesOf(visitor)).toHaveLength(100)
   })
@@ -63,8 +62,8 @@ describe('notes', () => {
     const visitor = await cores.newVisitor()
     await add(cores.core, visitor, 'one')
     await eraseVisitor(cores.core, await visitorOf(cores, visitor), 'desk')
-    await expect(add(cores.other, visitor, 'two')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
-    await expect(bodiesOf(visitor)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(add(cores.other, visitor, 'two')).rejects.toMatchObject({ code: 'NotFound' })
+    await expect(bodiesOf(visitor)).rejects.toMatchObject({ code: 'NotFound' })
   })
 })
 

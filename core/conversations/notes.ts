@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
@@ -79,7 +78,7 @@ async function writeNote(
     await findConversation(core, conversationId, workspaceId)
     return undefined
   }
-  if (stored.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (stored.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
   if (modifiedCount === 1) {
     await wakeupsOf(core).hint(conversationId)
     const source = { kind: 'note' as const, conversationId, operationId }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { itLong } from '../../test/support/is-long.ts'
 import type { RunningCore } from '../context.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
@@ -42,12 +42,12 @@ const typesOf = async ({ conversationId }: TestVisitor) =>
 const stateOf = async ({ credentials }: TestVisitor, core = cores.other) =>
   (await listMessagesForVisitor(core, credentials, {})).rating
 
-const failsWith = (code: ErrorCode, rating: Promise<unknown>) => expect(rating).rejects.toMatchObject({ code })
+const failsWith = (code: PublicErrorCode, rating: Promise<unknown>) => expect(rating).rejects.toMatchObject({ code })
 
 it('each closing can have one request and one rating, and both cores show the state', async () => {
   const visitor = await cores.newVisitor(await cores.newSite())
   await send(cores.core, visitor, 'hello')
-  await failsWith(ErrorCode.RATING_NOT_REQUESTED, rate(visitor))
+  await failsWith('RatingNotRequested', rate(visitor))
   await close(visitor)
   await close(visitor, cores.other)
   expect(await stateOf(visitor)).toBe('requested')
@@ -56,11 +56,11 @@ it('each closing can have one request and one rating, and both cores show the st
   expect(await stateOf(visitor)).toBe('given')
   await close(visitor)
   expect(await typesOf(visitor)).toEqual(['conversation.closed', 'rating.requested', 'rating.given'])
-  await failsWith(ErrorCode.RATING_ALREADY_GIVEN, rate(visitor))
+  await failsWith('RatingAlreadyGiven', rate(visitor))
 
   await send(cores.other, visitor, 'more')
   expect(await stateOf(visitor)).toBeUndefined()
-  await failsWith(ErrorCode.RATING_NOT_REQUESTED, rate(visitor))
+  await failsWith('RatingNotRequested', rate(visitor))
   await close(visitor, cores.other)
   await rate(visitor, { score: 1 })
   const { rating } = await findConversation(cores.core, visitor.conversationId, undefined)
@@ -77,8 +77,7 @@ it('of concurrent ratings at two cores, one is stored; its repeats return it, an
   const given = results.flatMap((result, index) => (result.status === 'fulfilled' ? [keys[index]!] : []))
   expect(new Set(given).size).toBe(1)
   expect(given).toHaveLength(keys.filter((key) => key === given[0]).length)
-  for (const result of results)
-    if (result.status === 'rejected') expect(result.reason.code).toBe(ErrorCode.RATING_ALREADY_GIVEN)
+  for (const result of results) if (result.status === 'rejected') expect(result.reason.code).toBe('RatingAlreadyGiven')
   expect(await typesOf(visitor)).toEqual(['conversation.closed', 'rating.requested', 'rating.given'])
 })
 
@@ -88,7 +87,7 @@ it('a repeat with the same key gets the first answer, also after the conversatio
   await send(cores.core, visitor, 'again')
   const repeat = await rate(visitor, { idempotencyKey: 'same', core: cores.other })
   expect(repeat).toMatchObject({ replayed: true, event: { sequence: first.event.sequence } })
-  await failsWith(ErrorCode.IDEMPOTENCY_CONFLICT, rate(visitor, { idempotencyKey: 'same', score: 2 }))
+  await failsWith('IdempotencyConflict', rate(visitor, { idempotencyKey: 'same', score: 2 }))
 })
 
 it('a rating is refused if the capability is off, the score or comment is invalid, or consent is missing', async () => {
@@ -100,19 +99,19 @@ it('a rating is refused if the capability is off, the score or comment is invali
     { comment: 'a\nb' },
     { comment: 'x'.repeat(501) },
   ])
-    await failsWith(ErrorCode.VALIDATION_FAILED, rate(visitor, invalid))
+    await failsWith('ValidationFailed', rate(visitor, invalid))
   const { publicSiteKey } = visitor
   const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '1' }
   await updateInstallation(cores.core, publicSiteKey, { consent }, undefined)
-  await failsWith(ErrorCode.CONSENT_REQUIRED, rate(visitor))
+  await failsWith('ConsentRequired', rate(visitor))
   await updateInstallation(cores.core, publicSiteKey, { capabilities: { rating: false } }, undefined)
-  await failsWith(ErrorCode.ROUTE_NOT_ADVERTISED, rate(visitor))
+  await failsWith('RouteNotAdvertised', rate(visitor))
 })
 
 it('a closing that asks for a rating is refused without the capability before it closes', async () => {
   const visitor = await cores.newVisitor(await cores.newSite({ capabilities: { rating: false } }))
   await send(cores.core, visitor, 'hello')
-  await failsWith(ErrorCode.ROUTE_NOT_ADVERTISED, close(visitor))
+  await failsWith('RouteNotAdvertised', close(visitor))
   expect(await typesOf(visitor)).toEqual([])
   await closeConversation(cores.core, visitor.conversationId, undefined)
   expect(await typesOf(visitor)).toEqual(['conversation.closed'])

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import { requireConsent } from '../consents/consents.ts'
 import type { Core } from '../core.ts'
@@ -55,7 +54,7 @@ export async function giveRating(
   await requireConsent(core, visitor, async () => (await eventOfOperation(core, operation)) !== undefined)
   const given = await appendGuarded(core, { ...operation, type: 'rating.given', data }, async () => {
     const { end, state } = await readRating(core, conversationId)
-    const refusal = state === 'given' ? ErrorCode.RATING_ALREADY_GIVEN : ErrorCode.RATING_NOT_REQUESTED
+    const refusal = state === 'given' ? 'RatingAlreadyGiven' : 'RatingNotRequested'
     return { end, refusal: state === 'requested' ? undefined : refusal }
   })
   await recordStatus(core, [{ conversationId, rating: ratingOf(given.event) }])

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBus } from '../bus.ts'
 import type { RunningCore } from '../context.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
@@ -117,11 +116,11 @@ it('without the scope, a caller can withdraw only messages that they sent, whate
   const sent = (await send(cores.core, visitor, 'mine')).event.sequence
   const unnamed = (await answer(cores.core, visitor, 'unnamed')).event.sequence
   const { sequence } = await say(cores.core, visitor)
-  const refused = { code: ErrorCode.PERMISSION_DENIED }
+  const refused = { code: 'PermissionDenied' }
   await expect(withdraw(cores.core, visitor, sent)).rejects.toMatchObject(refused)
   await expect(withdraw(cores.core, visitor, unnamed, { subject: '' })).rejects.toMatchObject(refused)
   await expect(withdraw(cores.core, visitor, sequence, { subject: 'Ada' })).rejects.toMatchObject(refused)
-  const missing = { code: ErrorCode.NOT_FOUND }
+  const missing = { code: 'NotFound' }
   await expect(withdraw(cores.core, visitor, sequence, { workspaceId: 'ws_other' })).rejects.toMatchObject(missing)
   await expect(withdraw(cores.core, visitor, 99, { anyAuthor: true })).rejects.toMatchObject(missing)
   await withdraw(cores.core, visitor, sent, { subject: '', anyAuthor: true })

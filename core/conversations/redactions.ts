@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
@@ -31,9 +30,9 @@ export async function redactMessage(
 ): Promise<LogEvent> {
   await findConversation(core, conversationId, workspaceId)
   const [found] = await eventsOf(core).at([{ conversationId, sequence }])
-  if (!found?.message) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!found?.message) throw new ServiceError('NotFound')
   const { messageId } = found.message
-  if (found.sentBy !== subject && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (found.sentBy !== subject && !anyAuthor) throw new ServiceError('PermissionDenied')
   if (found.growth) await interruptGrowth(core, found)
   const { event } = await logOf(core).append({
     conversationId,

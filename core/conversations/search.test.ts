@@ -132,12 +132,12 @@ describe('a search', () => {
   })
 
   it.each(['', '   ', '🙂 ?!', 'a b c d e f g h i', 'x'.repeat(201)])('rejects the query “%s”', async (query) => {
-    expect(await codeOf(find(query))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(find(query))).toBe('ValidationFailed')
   })
 
   it('treats a query of special characters as text', async () => {
     for (const query of ['.*', '^w', '$where', 'a(b', '[a-z]+', '\\p{L}', '{"$ne":1}', '⑴'])
-      expect(['ok', 'VALIDATION_FAILED']).toContain(await codeOf(find(query)))
+      expect(['ok', 'ValidationFailed']).toContain(await codeOf(find(query)))
     expect(
       (await find('.*w').catch(() => ({ results: [] }))).results.every(({ snippet }) => /\bw/i.test(snippet.text)),
     ).toBe(true)

@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { codeOf, send, testCores } from '../test/cores.ts'
@@ -123,11 +122,11 @@ describe('typing', () => {
   it('is rejected for an agent without a name and if the installation disables typing', async () => {
     const { conversationId } = await cores.newVisitor()
     await expect(setTypingOfAgent(cores.core, { conversationId, state: 'started' }, undefined)).rejects.toMatchObject({
-      code: ErrorCode.VALIDATION_FAILED,
+      code: 'ValidationFailed',
       issues: [{ path: '/agent/displayName', rule: 'minLength' }],
     })
     const quiet = await cores.newVisitor(await cores.newSite({ capabilities: { typing: false } }))
-    expect(await codeOf(setTypingOfVisitor(cores.core, quiet.credentials, 'started'))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(setTypingOfVisitor(cores.core, quiet.credentials, 'started'))).toBe('RouteNotAdvertised')
     expect(await typesOf(conversationId)).toEqual([])
   })
 })

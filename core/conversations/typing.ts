@@ -4,7 +4,6 @@
  * renewals, then one end. Each step first ensures that the event of the step before is written.
  */
 
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { authorizeReport, notePanelUse } from '../consents/observations.ts'
@@ -62,12 +61,12 @@ export async function setTypingOfBot(
 ) {
   const { bots } = await findConversation(core, conversationId, workspaceId)
   validate(...agentIssues(bot, '/bot'))
-  if (bots?.isStopped && state === 'started') throw new ServiceError(ErrorCode.BOT_STOPPED)
+  if (bots?.isStopped && state === 'started') throw new ServiceError('BotStopped')
   await setInSite(core, conversationId, { kind: 'bot', ...bot }, state)
 }
 
 async function setInSite(core: Core, conversationId: string, author: Author, state: TypingState) {
-  if (!(await hasSiteCapability(core, conversationId, 'typing'))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+  if (!(await hasSiteCapability(core, conversationId, 'typing'))) throw new ServiceError('RouteNotAdvertised')
   await set(core, conversationId, author, state)
 }
 

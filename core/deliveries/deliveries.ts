@@ -1,5 +1,4 @@
 import type { Filter } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
@@ -54,12 +53,12 @@ export async function createAttempt(
 ): Promise<Requested> {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const [found, known] = await Promise.all([leadLoaderOf(core)(leadId), liveSubscriptionsOf(core).find(subscriptionId)])
-  const lead = inWorkspace(found, by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
+  const lead = inWorkspace(found, by.workspaceId, 'LeadNotFound')
   const { workspaceId } = lead
   const operation = operationOf(workspaceId, 'create', idempotencyKey, { leadId, subscriptionId })
   return once(core, operation, async () => {
     const to = requireEnabled(known, workspaceId)
-    if (isHook(to.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    if (isHook(to.subscription)) throw new ServiceError('SubscriptionNotFound')
     await requireUnsuppressed(core, [lead])
     return add(core, leadContent(lead, to.subscription), to, operation, by)
   })
@@ -76,7 +75,7 @@ export async function sendTest(
 ): Promise<Requested> {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const known = await liveSubscriptionsOf(core).find(subscriptionId)
-  const subscription = inWorkspace(known?.subscription, by.workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
+  const subscription = inWorkspace(known?.subscription, by.workspaceId, 'SubscriptionNotFound')
   const { workspaceId } = subscription
   const operation = operationOf(workspaceId, 'test', idempotencyKey, { subscriptionId, eventType })
   return once(core, operation, async () => {
@@ -97,7 +96,7 @@ async function add(
 ) {
   const { subscription } = to
   const delivery = newDelivery(core, { content, subscription, operation, requestedBy })
-  if (!delivery.body) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+  if (!delivery.body) throw new ServiceError('PayloadTooLarge')
   // The unique index detects a repeated key, so no lookup is needed before the insert.
   return (await addDelivery(core, delivery, to)) ? viewAttempt(delivery, 0) : undefined
 }
@@ -115,7 +114,7 @@ async function once(core: Core, operation: Operation, run: () => Promise<Attempt
     failure = error
   }
   const earlier = await findRepeated(core, operation)
-  if (!earlier) throw failure ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
+  if (!earlier) throw failure ?? new ServiceError('InternalError')
   return earlier
 }
 
@@ -123,19 +122,19 @@ async function findRepeated(core: Core, { key, inputHash }: Operation): Promise<
   const delivery = await findDelivery(core, { 'operations.key': key })
   const operation = delivery?.operations.find((done) => done.key === key)
   if (!delivery || !operation) return undefined
-  if (operation.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (operation.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
   const index = delivery.attempts.findIndex(({ attemptId }) => attemptId === operation.attemptId)
   return { attempt: viewAttempt(delivery, index), existing: true }
 }
 
 function requireEnabled(known: KnownSubscription | undefined, workspaceId: string) {
-  if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
-  if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
+  if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError('SubscriptionNotFound')
+  if (known.subscription.status === 'disabled') throw new ServiceError('SubscriptionDisabled')
   return known
 }
 
 async function requireUnsuppressed(core: Core, leads: Lead[]) {
-  if ((await findSuppressedLeads(core, leads)).size > 0) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+  if ((await findSuppressedLeads(core, leads)).size > 0) throw new ServiceError('VisitorSuppressed')
 }
 
 /**
@@ -151,14 +150,14 @@ export async function retryAttempt(
 ): Promise<Requested> {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const found = await findDelivery(core, { 'attempts.attemptId': attemptId })
-  const delivery = inWorkspace(found, by.workspaceId, ErrorCode.ATTEMPT_NOT_FOUND)
+  const delivery = inWorkspace(found, by.workspaceId, 'AttemptNotFound')
   const { workspaceId, deliveryId, subscriptionId, status, leadId } = delivery
   const known = await liveSubscriptionsOf(core).find(subscriptionId)
-  if (ofLead && known && isHook(known.subscription)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
+  if (ofLead && known && isHook(known.subscription)) throw new ServiceError('AttemptNotFound')
   const operation = operationOf(workspaceId, 'retry', idempotencyKey, { attemptId })
   return once(core, operation, async () => {
     if (status === 'pending' || status === 'sending' || status === 'accepted')
-      throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
+      throw new ServiceError('AttemptNotRetryable')
     requireEnabled(known, workspaceId)
     await requireUnsuppressed(core, leadId === undefined ? [] : await findLeads(core, [leadId]))
     const at = new Date(core.now())
@@ -178,7 +177,7 @@ export async function retryAttempt(
     const updating = core.db.deliveries.findOneAndUpdate(retryable, update, { returnDocument: 'after', ...withoutBody })
     // A concurrent request with the same key may have created an attempt of another delivery.
     const retried = await unlessDuplicate(updating)
-    if (!retried) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
+    if (!retried) throw new ServiceError('AttemptNotRetryable')
     announceDue(core)
     return viewAttempt(toDelivery(retried), retried.attempts.length - 1)
   })

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { AttemptFacts } from '../deliveries/model.ts'
 import { at, knownAt, newScene, result, stored } from '../test/delivery-results.ts'
 import { settlementWrites } from './queue.ts'
@@ -250,7 +249,7 @@ describe('validation of results', () => {
     ],
   ])('the recording of results rejects %s', async (_, one, path, rule) => {
     const { record, seen } = newScene()
-    await expect(record([one])).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues: [{ path, rule }] })
+    await expect(record([one])).rejects.toMatchObject({ code: 'ValidationFailed', issues: [{ path, rule }] })
     expect(seen.settled).toEqual([])
   })
 

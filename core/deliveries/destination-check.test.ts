@@ -27,7 +27,7 @@ describe('the check of a destination', () => {
   })
 
   it('fails with ServiceUnavailable, which clients retry, if the name service does not answer', async () => {
-    expect(await codeOf(isAllowed(failing(new NameError('failed'))))).toBe('SERVICE_UNAVAILABLE')
-    expect(await codeOf(isAllowed(failing(new DOMException('late', 'TimeoutError'))))).toBe('SERVICE_UNAVAILABLE')
+    expect(await codeOf(isAllowed(failing(new NameError('failed'))))).toBe('ServiceUnavailable')
+    expect(await codeOf(isAllowed(failing(new DOMException('late', 'TimeoutError'))))).toBe('ServiceUnavailable')
   })
 })

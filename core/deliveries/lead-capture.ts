@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../../contract/errors.ts'
 import { leadFieldName } from '../../contract/lead-fields.ts'
 import { createFollower, handleEach } from '../concurrency/follower.ts'
@@ -45,13 +44,13 @@ export async function captureLead(
   operation: string = randomUUID(),
 ): Promise<string> {
   const { workspaceId, source, fields, conversationId } = given
-  if (scope !== undefined && scope !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (scope !== undefined && scope !== workspaceId) throw new ServiceError('NotFound')
   await findWorkspace(core, workspaceId)
   validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
   if (conversationId !== undefined) await findConversation(core, conversationId, workspaceId)
   const found = await sessionStoreOf(core).subjectsIn(conversationId === undefined ? [] : [conversationId])
   const person = { fields, subjects: [...found.values()].flat() }
-  if (await isSuppressed(core, workspaceId, person)) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+  if (await isSuppressed(core, workspaceId, person)) throw new ServiceError('VisitorSuppressed')
   const leadId = core.plannedIds('lead', operation)
   await storeLead(core, { ...given, leadId }, person)
   return leadId
@@ -84,7 +83,7 @@ export async function submitForm(
   const { session, installation } = visitor
   const { capability, source } = formKinds[form]
   requireCapability(installation, capability)
-  if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
+  if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError('IdempotencyKeyInvalid')
   const operationKey = `${operationSessionOf(session)} ${form} ${idempotencyKey}`
   const isRepeated = async () => (await core.db.leads.findOne({ operationKey })) !== null
   // The form may have changed since the first submission with this key.
@@ -98,12 +97,12 @@ export async function submitForm(
   const fields = storedFields(definition, given)
   const person = { fields, subjects: identity ? [identity.externalSubject] : [] }
   if ((await isSuppressed(core, workspaceId, person)) && !(await isRepeated()))
-    throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+    throw new ServiceError('VisitorSuppressed')
   const { sessionId, publicSiteKey } = session
   const lead = { leadId: newId('lead'), workspaceId, source, fields, conversationId, formSubmissionId }
   const earlier = await storeLead(core, { ...lead, sessionId, publicSiteKey, operationKey, inputHash }, person)
   if (!earlier) return { formSubmissionId, replayed: false }
-  if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (earlier.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
   return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
 }
 

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { AnyBulkWriteOperation } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -87,7 +86,7 @@ export async function beginRecovery(
   const { subscriptionId } = request
   const { status } = await findSubscription(core, subscriptionId, by)
   const range = rangeOf(core, request)
-  if (status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
+  if (status === 'disabled') throw new ServiceError('SubscriptionDisabled')
   const at = new Date(core.now())
   const recovery: DeliveryRecovery = {
     ...range,
@@ -105,7 +104,7 @@ export async function beginRecovery(
     { $set: { recovery }, $push: { ...audited(entry), ...recording(operation) } },
   )
   if (modifiedCount === 0 && !(await isRecorded(leadSubscriptions, subscriptionId, operation)))
-    throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 5 })
+    throw new ServiceError('OperationInProgress', { retryAfter: 5 })
   core.bus.emit('due', 'recover deliveries')
 }
 

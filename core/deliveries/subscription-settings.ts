@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
 import { type DeliveryEventType, deliveryEvents, feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
@@ -217,7 +216,7 @@ export function sealedHeaders(secretBox: Pick<SecretBox, 'seal'>, headers: Given
     const name = given.name.toLowerCase()
     if (given.value !== undefined) return { name, sealed: secretBox.seal(given.value) }
     const kept = stored.find((header) => header.name === name)
-    if (!kept) throw new ServiceError(ErrorCode.VALIDATION_FAILED)
+    if (!kept) throw new ServiceError('ValidationFailed')
     return kept
   })
 }
@@ -242,5 +241,5 @@ export function requireReadable(
   const sendsByItself = isHook({ resource }) || automatic || followsFeed(policy)
   const needed = sendsByItself ? policy.types.map((type) => deliveryEvents[type].scope) : []
   if (mappedFields.length > 0) needed.push('leads:read')
-  if (scopes && needed.some((scope) => !scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (scopes && needed.some((scope) => !scopes.has(scope))) throw new ServiceError('PermissionDenied')
 }

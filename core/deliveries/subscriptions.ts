@@ -1,6 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Filter, UpdateFilter } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import type { Core } from '../core.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
@@ -90,7 +89,7 @@ export async function endOfFeed({ db }: Core, workspaceId: string) {
 
 export async function findSubscription(core: Core, subscriptionId: string, { workspaceId }: Requester) {
   const [found] = await findSubscriptions(core, [subscriptionId])
-  return inWorkspace(found, workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
+  return inWorkspace(found, workspaceId, 'SubscriptionNotFound')
 }
 
 /**
@@ -110,7 +109,7 @@ export async function createSubscription(
   const { secretBox, plannedIds, config } = core
   const { workspaceId, destinationUrl, headers = [], resource, sentAs, name, mappedFields, sentNames } = settings
   const { automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = settings
-  if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError('NotFound')
   await findWorkspace(core, workspaceId)
   validate(...settingIssues(settings, { resource }))
   requireReadable(settings, by)
@@ -329,7 +328,7 @@ export async function activateSecret(
 ) {
   await changeSecrets(core, subscriptionId, { by, operation, action: 'secret_activated' }, (read, at) => {
     const secret = liveSecrets(read, at).find((each) => each.secretId === secretId)
-    if (!secret) throw new ServiceError(ErrorCode.NOT_FOUND)
+    if (!secret) throw new ServiceError('NotFound')
     return secret.pending && activatedSecrets(read, secretId)
   })
 }
@@ -341,7 +340,7 @@ export async function activateSecret(
 export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscription, secretId: string) {
   const at = new Date(now())
   const found = liveSecrets(secrets, at).find((secret) => secret.secretId === secretId)
-  if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (!found) throw new ServiceError('IdempotencyConflict')
   return isShown(found.createdAt, at) ? secretBox.open(found.sealed) : maskedSecret(found)
 }
 

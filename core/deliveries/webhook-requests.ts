@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -151,7 +150,7 @@ export function rotatedSecrets(
   const ending = liveSecrets(ended, at)
   if (ending.length <= maxRotatedOut) return [{ ...fresh, pending: true }, ...ending]
   const firstEnd = Math.min(...ending.map((secret) => endOf(secret).getTime()))
-  throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: Math.ceil((firstEnd - at.getTime()) / 1000) })
+  throw new ServiceError('RateLimited', { retryAfter: Math.ceil((firstEnd - at.getTime()) / 1000) })
 }
 
 export const maskedSecret = ({ hint }: WebhookSecret) => `${hint}••••`

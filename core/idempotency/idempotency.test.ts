@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
@@ -97,21 +96,17 @@ describe('operations', () => {
 
   it('an operation is rejected if its idempotency key is invalid', async () => {
     const { store, once } = idempotencyOver()
-    await expect(once({ key: 'not a UUID' })).rejects.toMatchObject({ code: ErrorCode.IDEMPOTENCY_KEY_INVALID })
+    await expect(once({ key: 'not a UUID' })).rejects.toMatchObject({ code: 'IdempotencyKeyInvalid' })
     expect(store.acquire).not.toHaveBeenCalled()
   })
 
   it.each([
     ['returns the stored result of an earlier run', { result: 7 }, { content: 7, replayed: true }],
-    [
-      'is rejected while an earlier run of it is not done',
-      {},
-      { code: ErrorCode.OPERATION_IN_PROGRESS, retryAfter: 1 },
-    ],
+    ['is rejected while an earlier run of it is not done', {}, { code: 'OperationInProgress', retryAfter: 1 }],
     [
       'is rejected if its key was used with other input',
       { inputHash: 'x', result: 7 },
-      { code: ErrorCode.IDEMPOTENCY_CONFLICT },
+      { code: 'IdempotencyConflict' },
     ],
   ])('an operation %s', async (_, earlier, expected) => {
     const { run, once } = idempotencyOver({}, recordWith(earlier))
@@ -174,8 +169,7 @@ describe('an operation whose slow run is considered dead', () => {
             now += 16 * second
             await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
               ({ content }) => answers.push(content),
-              (error) =>
-                expect(error.message === 'failed' || error.code === ErrorCode.OPERATION_IN_PROGRESS).toBe(true),
+              (error) => expect(error.message === 'failed' || error.code === 'OperationInProgress').toBe(true),
             )
           }
         })

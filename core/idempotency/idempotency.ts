@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import type { Collection } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { ServiceError } from '../errors.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
@@ -45,7 +44,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number) {
      * the first run is still running.
      */
     async once<R>({ scope, key, sessionId, input, keptFor, run }: Operation<R>): Promise<Repeatable<R>> {
-      if (!isIdempotencyKey(key)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
+      if (!isIdempotencyKey(key)) throw new ServiceError('IdempotencyKeyInvalid')
       const id = createHash('sha256')
         .update(JSON.stringify([...scope, key]))
         .digest('base64url')
@@ -61,8 +60,8 @@ export function createIdempotency(store: IdempotencyStore, now: () => number) {
       }
 
       function replay(earlier: IdempotencyRecord) {
-        if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-        if (earlier.result === undefined) throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
+        if (earlier.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
+        if (earlier.result === undefined) throw new ServiceError('OperationInProgress', { retryAfter: 1 })
         return { content: earlier.result as R, replayed: true }
       }
 

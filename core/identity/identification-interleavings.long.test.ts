@@ -52,7 +52,7 @@ function createStops(count: number) {
 }
 
 /** Errors after which a client does not repeat its request. */
-const finalRefusals = ['SESSION_CLOSED', 'IDENTITY_ASSERTION_REPLAYED', 'IDEMPOTENCY_CONFLICT']
+const finalRefusals = ['SessionClosed', 'IdentityAssertionReplayed', 'IdempotencyConflict']
 
 describe('identifications, sends, closes and process deaths in any order', () => {
   it('lose no acknowledged message, have one result per operation and leave one active session', async () => {

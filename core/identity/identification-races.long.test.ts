@@ -26,9 +26,9 @@ const attempts: Record<string, { isVerified: boolean; attempt: Attempt }> = {
 }
 
 const endings: Record<string, { end: (session: SessionContent) => Promise<unknown>; code: string }> = {
-  banned: { end: ({ sessionId }) => banSession(cores.core, sessionId, 'spam'), code: 'VISITOR_BANNED' },
-  revoked: { end: ({ sessionId }) => revokeSession(cores.core, sessionId), code: 'SESSION_REVOKED' },
-  closed: { end: (session) => cores.close(session), code: 'SESSION_CLOSED' },
+  banned: { end: ({ sessionId }) => banSession(cores.core, sessionId, 'spam'), code: 'VisitorBanned' },
+  revoked: { end: ({ sessionId }) => revokeSession(cores.core, sessionId), code: 'SessionRevoked' },
+  closed: { end: (session) => cores.close(session), code: 'SessionClosed' },
 }
 
 type Outcome = { result: SessionContent | undefined; code: string; endCode: string }
@@ -86,10 +86,10 @@ describe.each(Object.entries(attempts))('when a session ends during any step of 
           // An answer names only an identity that was stored.
           else expect((await findSession(cores.core, result.sessionId)).identity?.displayName).toBe(result.displayName)
           // A close that finds the session replaced is refused.
-          if (endCode !== 'ok') expect([result !== undefined, endCode]).toEqual([true, 'SESSION_CLOSED'])
+          if (endCode !== 'ok') expect([result !== undefined, endCode]).toEqual([true, 'SessionClosed'])
           const active = await activeSessions(old)
           expect(active.filter((id) => id !== result?.sessionId)).toEqual([])
-          if (ending.code === 'VISITOR_BANNED') expect(active).toEqual([])
+          if (ending.code === 'VisitorBanned') expect(active).toEqual([])
           expect(await codeOf(cores.send(old, 'late'))).not.toBe('ok')
         },
       }
@@ -110,7 +110,7 @@ describe.each([
         attempt: (core) => identify(old, sub, core),
         end: () => banSession(cores.core, elsewhere.sessionId, 'spam'),
         async check({ result, code }) {
-          if (!result) expect(code).toBe('VISITOR_BANNED')
+          if (!result) expect(code).toBe('VisitorBanned')
           const active = await activeSessions(old)
           expect(active.filter((id) => id !== old.sessionId)).toEqual([])
         },
@@ -126,7 +126,7 @@ describe('an assertion', () => {
     await banSession(cores.core, banned.sessionId, 'spam')
     const session = await cores.newSession()
     const assertion = cores.sign({ sub })
-    expect(await codeOf(cores.identify(session, assertion))).toBe('VISITOR_BANNED')
+    expect(await codeOf(cores.identify(session, assertion))).toBe('VisitorBanned')
     await unbanSession(cores.core, banned.sessionId)
     expect(await cores.identify(session, assertion)).toMatchObject({ identityState: 'verified' })
   })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { findSession } from '../bans/bans.ts'
@@ -33,10 +33,10 @@ describe('the identification of an anonymous session', () => {
       expect(stream.types).toEqual(['session.identified', 'session.closed'])
     }
     for (const core of cores.cores) {
-      expect(await codeOf(cores.send(session, 'late', { core }))).toBe('SESSION_CLOSED')
-      expect(await codeOf(cores.history(session, core))).toBe('SESSION_CLOSED')
-      expect(await codeOf(cores.renew(session, { core }))).toBe('SESSION_CLOSED')
-      expect(await codeOf(cores.identify(session, cores.sign({ sub }), { core }))).toBe('SESSION_CLOSED')
+      expect(await codeOf(cores.send(session, 'late', { core }))).toBe('SessionClosed')
+      expect(await codeOf(cores.history(session, core))).toBe('SessionClosed')
+      expect(await codeOf(cores.renew(session, { core }))).toBe('SessionClosed')
+      expect(await codeOf(cores.identify(session, cores.sign({ sub }), { core }))).toBe('SessionClosed')
       expect(await cores.identify(session, assertion, { core, key })).toEqual(identified)
     }
     expect((await findSession(cores.core, identified.sessionId)).identity).toMatchObject({
@@ -136,7 +136,7 @@ describe('a message sent during the identification of its session', () => {
         const send = (core: TestCores['core']) =>
           cores.send(session, 'in flight', { core, key }).then(
             ({ event }) => event,
-            (error: { code: ErrorCode }) => expect(ErrorCode[error.code]).toBe('SESSION_CLOSED'),
+            (error: { code: PublicErrorCode }) => expect(error.code).toBe('SessionClosed'),
           )
         const [identified, ...sent] = await Promise.all([
           cores.identify(session, cores.sign({ sub })),
@@ -170,7 +170,7 @@ describe('a pending command', () => {
       ...acknowledgement,
       credentials: credentialsOf(identified),
     })
-    expect(await codeOf(answered)).toBe('COMMAND_NOT_FOUND')
+    expect(await codeOf(answered)).toBe('CommandNotFound')
     const stream = await cores.openStream(identified)
     await until('the replay', () => stream.isLive())
     expect(stream.types).toEqual(['message.accepted'])
@@ -261,8 +261,8 @@ describe('the closing of a verified session', () => {
         const content = { sessionId: session.sessionId, state: 'closed' }
         expect((await cores.close(session, { key })).content).toEqual(content)
         expect(await cores.close(session, { key, core: cores.other })).toEqual({ content, replayed: true })
-        expect(await codeOf(cores.close(session, { key, scope: 'panel' }))).toBe('IDEMPOTENCY_CONFLICT')
-        expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
+        expect(await codeOf(cores.close(session, { key, scope: 'panel' }))).toBe('IdempotencyConflict')
+        expect(await codeOf(cores.close(session))).toBe('SessionClosed')
         const next = await cores.newVerified(sub)
         expect(next.conversationId).not.toBe(session.conversationId)
         return died
@@ -273,7 +273,7 @@ describe('the closing of a verified session', () => {
   it('is rejected for a session that another operation closed', async () => {
     const session = await cores.newSession()
     await cores.identify(session, cores.sign({ sub: newSubject() }))
-    expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
-    expect(await codeOf(cores.close(session, { scope: 'panel' }))).toBe('SESSION_CLOSED')
+    expect(await codeOf(cores.close(session))).toBe('SessionClosed')
+    expect(await codeOf(cores.close(session, { scope: 'panel' }))).toBe('SessionClosed')
   })
 })

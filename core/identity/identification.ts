@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { followAddress, isSubjectBanned } from '../bans/bans.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -91,11 +90,11 @@ async function verifiedIdentity(
 ): Promise<Identity> {
   const { nonce, endsAt, ...claims } = await verifyAssertion(core, assertion, installation)
   const subjectId = await subjectIdOn(core, connectionId, claims.externalSubject)
-  if (await isSubjectBanned(core, workspaceId, claims.externalSubject)) throw new ServiceError(ErrorCode.VISITOR_BANNED)
+  if (await isSubjectBanned(core, workspaceId, claims.externalSubject)) throw new ServiceError('VisitorBanned')
   // The margin covers clock differences between cores.
   const expiresAt = new Date(endsAt.getTime() + nonceMarginMs)
   if (!(await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, new Date(core.now())))) {
-    throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_REPLAYED)
+    throw new ServiceError('IdentityAssertionReplayed')
   }
   return { ...claims, subjectId, operation, verifiedAt: new Date(core.now()) }
 }

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { compactVerify, errors } from 'jose'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -66,7 +65,7 @@ export async function verifyAssertion(
   }
   const rules = (Object.keys(failed) as AssertionRule[]).filter((rule) => failed[rule])
   if (rules.length > 0 || !isSubject || !isNonce || !isLifetime || !isName) throw invalid(...rules)
-  if (exp + clockSkewSeconds <= time) throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_EXPIRED)
+  if (exp + clockSkewSeconds <= time) throw new ServiceError('IdentityAssertionExpired')
 
   return {
     externalSubject: sub,
@@ -110,7 +109,7 @@ function readContext(context: object): VerifiedAssertion['context'] {
 
 function invalid(...rules: AssertionRule[]) {
   const issues = rules.map((rule) => ({ path: '/assertion', rule }))
-  return new ServiceError(ErrorCode.IDENTITY_ASSERTION_INVALID, { issues })
+  return new ServiceError('IdentityAssertionInvalid', { issues })
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

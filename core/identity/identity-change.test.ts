@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { damaged } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
@@ -25,9 +24,9 @@ describe('an identification as another visitor', () => {
       expect(stream.types.at(-1)).toBe('session.closed')
     }
     for (const core of cores.cores) {
-      expect(await codeOf(cores.send(ada, 'late', { core }))).toBe('SESSION_CLOSED')
-      expect(await codeOf(cores.history(ada, core))).toBe('SESSION_CLOSED')
-      expect(await codeOf(cores.clear(ada, { core }))).toBe('SESSION_CLOSED')
+      expect(await codeOf(cores.send(ada, 'late', { core }))).toBe('SessionClosed')
+      expect(await codeOf(cores.history(ada, core))).toBe('SessionClosed')
+      expect(await codeOf(cores.clear(ada, { core }))).toBe('SessionClosed')
     }
     const fresh = await cores.openStream(grace, cores.other)
     await cores.send(grace, "Grace's secret")
@@ -63,7 +62,7 @@ describe('an identification as another visitor', () => {
       const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
       expect(won).toHaveLength(1)
       for (const outcome of outcomes) {
-        if (outcome.status === 'rejected') expect(ErrorCode[outcome.reason.code]).toBe('SESSION_CLOSED')
+        if (outcome.status === 'rejected') expect(outcome.reason.code).toBe('SessionClosed')
       }
       const { successor } = await findSession(cores.core, session.sessionId)
       expect(successor?.sessionId).toBe(won[0]!.value.sessionId)
@@ -81,7 +80,7 @@ describe('clearing the identity', () => {
     expect(anonymous.displayName).toBeUndefined()
     expect(anonymous.conversationId).not.toBe(ada.conversationId)
     expect(await cores.history(anonymous)).toEqual([])
-    expect(await codeOf(cores.send(ada, 'late'))).toBe('SESSION_CLOSED')
+    expect(await codeOf(cores.send(ada, 'late'))).toBe('SessionClosed')
     expect((await findSession(cores.core, anonymous.sessionId)).identity).toBeUndefined()
   })
 })
@@ -94,7 +93,7 @@ describe('an assertion', () => {
     const outcomes = await Promise.all(
       sessions.map((session, index) => codeOf(cores.identify(session, assertion, { core: cores.cores[index % 2]! }))),
     )
-    expect(outcomes.toSorted()).toEqual([...Array(19).fill('IDENTITY_ASSERTION_REPLAYED'), 'ok'])
+    expect(outcomes.toSorted()).toEqual([...Array(19).fill('IdentityAssertionReplayed'), 'ok'])
     const identities = await Promise.all(sessions.map(({ sessionId }) => findSession(cores.core, sessionId)))
     expect(identities.filter(({ identity }) => identity)).toHaveLength(1)
   })
@@ -109,7 +108,7 @@ describe('an assertion', () => {
     )
     expect(outcomes.filter((outcome) => outcome === 'ok')).toHaveLength(1)
     // Attempts after the first success find the session closed.
-    expect(['IDENTITY_ASSERTION_REPLAYED', 'SESSION_CLOSED', 'ok']).toEqual(expect.arrayContaining(outcomes))
+    expect(['IdentityAssertionReplayed', 'SessionClosed', 'ok']).toEqual(expect.arrayContaining(outcomes))
   })
 
   it('returns the first credentials on any core when the request is repeated with the same idempotency key', async () => {
@@ -119,7 +118,7 @@ describe('an assertion', () => {
     const first = await cores.identify(session, assertion, { key })
     cores.advance(400)
     for (const core of cores.cores) expect(await cores.identify(session, assertion, { key, core })).toEqual(first)
-    expect(await codeOf(cores.identify(session, cores.sign(), { key }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(cores.identify(session, cores.sign(), { key }))).toBe('IdempotencyConflict')
     const { database } = cores.core
     const stored = JSON.stringify(await database.collections.idempotency.find().toArray())
     for (const secret of [first.accessGrant, first.renewalToken, assertion]) expect(stored).not.toContain(secret)
@@ -134,19 +133,19 @@ describe('an assertion', () => {
     const clearKey = randomUUID()
     const cleared = await cores.clear(first, { key: clearKey })
     expect(await cores.clear(first, { key: clearKey, core: cores.other })).toEqual(cleared)
-    expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('IDEMPOTENCY_CONFLICT')
-    expect(await codeOf(cores.identify(ada, assertion))).toBe('SESSION_CLOSED')
+    expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('IdempotencyConflict')
+    expect(await codeOf(cores.identify(ada, assertion))).toBe('SessionClosed')
     // After its idempotency record is removed, the same key with another assertion is a new
     // operation.
     await cores.core.database.collections.idempotency.deleteMany({})
-    expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('SESSION_CLOSED')
+    expect(await codeOf(cores.identify(ada, cores.sign(), { key }))).toBe('SessionClosed')
     expect(await cores.identify(ada, assertion, { key })).toMatchObject({ sessionId: first.sessionId })
   })
 
   it.each([
-    ['wrongly signed', 'IDENTITY_ASSERTION_INVALID', () => damaged(cores.sign())],
-    ['expired', 'IDENTITY_ASSERTION_EXPIRED', () => cores.sign({ iat: 1_000_000, exp: 1_000_060 })],
-    ['for another site', 'IDENTITY_ASSERTION_INVALID', () => cores.sign({ aud: 'pk_other' })],
+    ['wrongly signed', 'IdentityAssertionInvalid', () => damaged(cores.sign())],
+    ['expired', 'IdentityAssertionExpired', () => cores.sign({ iat: 1_000_000, exp: 1_000_060 })],
+    ['for another site', 'IdentityAssertionInvalid', () => cores.sign({ aud: 'pk_other' })],
   ])('changes nothing if it is %s, and its idempotency key can be used again', async (_, code, make) => {
     const session = await cores.newSession()
     const key = randomUUID()
@@ -170,7 +169,7 @@ describe('an assertion', () => {
       expect(await identify()).toBe('ok')
     }
     await rotateIdentitySecret(cores.core, site.publicSiteKey, undefined, { overlapSeconds: 0 })
-    expect(await identify()).toBe('IDENTITY_ASSERTION_INVALID')
+    expect(await identify()).toBe('IdentityAssertionInvalid')
   })
 })
 
@@ -186,12 +185,12 @@ describe('a ban on a verified session', () => {
     expect(stream.types.at(-1)).toBe('visitor.banned')
 
     const fresh = await cores.newSession()
-    expect(await codeOf(cores.identify(fresh, cores.sign({ sub }), { core: cores.other }))).toBe('VISITOR_BANNED')
+    expect(await codeOf(cores.identify(fresh, cores.sign({ sub }), { core: cores.other }))).toBe('VisitorBanned')
     expect(await codeOf(cores.send(fresh, 'still anonymous'))).toBe('ok')
     const other = await cores.newVerified()
-    expect(await codeOf(cores.identify(other, cores.sign({ sub })))).toBe('VISITOR_BANNED')
+    expect(await codeOf(cores.identify(other, cores.sign({ sub })))).toBe('VisitorBanned')
     expect(await codeOf(cores.send(other, 'still somebody else'))).toBe('ok')
-    expect(await codeOf(cores.newSession(cores.other, browser))).toBe('VISITOR_BANNED')
+    expect(await codeOf(cores.newSession(cores.other, browser))).toBe('VisitorBanned')
 
     // Operators see the ban on the visitor's other sessions until the ban is lifted.
     const seen = async (sessionId: string) =>

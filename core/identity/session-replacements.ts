@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { isSessionBanned } from '../bans/bans.ts'
 import { inheritConsent } from '../consents/consents.ts'
 import { keepPage, pageAtStart } from '../consents/observations.ts'
@@ -40,7 +39,7 @@ export async function replaceSession(
   // Checked only now, because a ban that is set during the insert may not find the session.
   if (await isSessionBanned(core, session)) {
     await sessionStoreOf(core).end(sessionId, 'banned')
-    throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    throw new ServiceError('VisitorBanned')
   }
   const joined = old.identity ? undefined : identity
   if (joined) await appendIdentified(core, old)
@@ -71,13 +70,13 @@ export async function repeatReplacement(
 /** Error: GrantInvalid if the session does not exist. */
 export async function latestSession(core: Core, sessionId: string): Promise<Session> {
   const [session] = await sessionStoreOf(core).find([sessionId])
-  if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+  if (!session) throw new ServiceError('GrantInvalid')
   return session
 }
 
 /** Completes the operation that closed a session. Returns the content of the new session. */
 async function complete(core: Core, old: Session, operation: string, installation: Installation): Promise<Issued> {
-  if (old.successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
+  if (old.successor?.operation !== operation) throw new ServiceError('SessionClosed')
   const session = await decideConversation(core, await latestSession(core, old.successor.sessionId), old)
   if (session.conversationId === old.conversationId) {
     const { sequence } = await appendIdentified(core, old)

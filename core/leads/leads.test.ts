@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { RunningCore } from '../context.ts'
 import { closeConversation } from '../conversations/assignments.ts'
@@ -56,7 +55,7 @@ describe('a form', () => {
 
   it('is rejected if its idempotency key was used with other fields', async () => {
     await submit(cores.core, good, 'k2')
-    expect(await codeOf(submit(cores.other, { ...good, name: 'Max' }, 'k2'))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(submit(cores.other, { ...good, name: 'Max' }, 'k2'))).toBe('IdempotencyConflict')
   })
 
   it.each<[string, Record<string, string>, { path: string; rule: string }[]]>([
@@ -90,7 +89,7 @@ describe('a form', () => {
     ],
     ['a control character', { ...good, note: 'a\u0000b' }, [{ path: '/fields/note', rule: 'pattern' }]],
   ])('is rejected with %s, and the error has the path of the field but not its value', async (_, fields, issues) => {
-    await expect(submit(cores.core, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
+    await expect(submit(cores.core, fields, 'bad')).rejects.toMatchObject({ code: 'ValidationFailed', issues })
   })
 
   it('gets its first answer again after the form has changed, and another form is validated', async () => {
@@ -102,10 +101,10 @@ describe('a form', () => {
     await updateInstallation(cores.core, site.publicSiteKey, { forms }, undefined)
     await until('the new form', async () => {
       const other = submitForm(cores.core, { ...submission, idempotencyKey: randomUUID() })
-      return (await codeOf(other)) === 'VALIDATION_FAILED'
+      return (await codeOf(other)) === 'ValidationFailed'
     })
     expect(await submitForm(cores.core, submission)).toEqual({ ...first, replayed: true })
-    expect(await codeOf(submitForm(cores.core, { ...submission, fields: {} }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(submitForm(cores.core, { ...submission, fields: {} }))).toBe('IdempotencyConflict')
   })
 
   it('is accepted if it omits optional fields and has line breaks in a textarea', async () => {
@@ -114,7 +113,7 @@ describe('a form', () => {
 
   it('is rejected if it is defined but the installation does not advertise it', async () => {
     const submission = { credentials: visitor.credentials, form: 'offline' as const, fields: good, idempotencyKey: 'k' }
-    expect(await codeOf(submitForm(cores.core, submission))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(submitForm(cores.core, submission))).toBe('RouteNotAdvertised')
   })
 
   it.each<[string, FormField[], { path: string; rule: string }]>([
@@ -246,7 +245,7 @@ describe('a lead captured by another service', () => {
     const { workspaceId, conversationId } = visitor
     const other = await cores.newSite()
     const lead = { workspaceId, source: 's', fields: {} }
-    const notFound = { code: ErrorCode.NOT_FOUND }
+    const notFound = { code: 'NotFound' }
     await expect(captureLead(cores.core, lead, other.workspaceId)).rejects.toMatchObject(notFound)
     await expect(captureLead(cores.core, { ...lead, workspaceId: 'ws_none' }, undefined)).rejects.toMatchObject(
       notFound,

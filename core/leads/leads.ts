@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, inWorkspace } from '../errors.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
@@ -46,7 +45,7 @@ export async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]
 /** Errors: `LeadNotFound`, also for a lead of another workspace. */
 export async function getLead(core: Core, leadId: string, scope: string | undefined): Promise<Lead> {
   const [found] = await findLeads(core, [leadId])
-  return inWorkspace(found, scope, ErrorCode.LEAD_NOT_FOUND)
+  return inWorkspace(found, scope, 'LeadNotFound')
 }
 
 /** Returns a page, newest first, or the leads with these ids. Errors: `ValidationFailed`. */

@@ -45,8 +45,8 @@ describe('a suppressed person', () => {
     const [session, address] = [await cores.newSession(), newEmail()]
     expect(await add([email(address.toUpperCase())])).toEqual({ added: 1, existing: 0 })
     for (const core of cores.cores)
-      await expect.poll(() => codeOf(submit(session, address, { core })), { interval: 20 }).toBe('VISITOR_SUPPRESSED')
-    expect(await codeOf(capture({ contact: ` ${address} ` }))).toBe('VISITOR_SUPPRESSED')
+      await expect.poll(() => codeOf(submit(session, address, { core })), { interval: 20 }).toBe('VisitorSuppressed')
+    expect(await codeOf(capture({ contact: ` ${address} ` }))).toBe('VisitorSuppressed')
     expect(await codeOf(cores.send(session, `write to ${address}`))).toBe('ok')
     expect(await codeOf(submit(session, newEmail()))).toBe('ok')
     expect(await remove([email(address)])).toBe(1)
@@ -64,8 +64,8 @@ describe('a suppressed person', () => {
     const sub = newSubject()
     const verified = await cores.newVerified(sub)
     await add([{ kind: 'subject', value: sub }])
-    await expect.poll(() => codeOf(submit(verified, newEmail())), { interval: 20 }).toBe('VISITOR_SUPPRESSED')
-    expect(await codeOf(capture({ name: 'Ada' }, verified.conversationId))).toBe('VISITOR_SUPPRESSED')
+    await expect.poll(() => codeOf(submit(verified, newEmail())), { interval: 20 }).toBe('VisitorSuppressed')
+    expect(await codeOf(capture({ name: 'Ada' }, verified.conversationId))).toBe('VisitorSuppressed')
     expect(await codeOf(submit(await cores.newVerified(), newEmail()))).toBe('ok')
   })
 
@@ -102,7 +102,7 @@ describe('a delivery of a suppressed person', () => {
     ])
     const [attempt] = await deliveriesOf(waiting)
     const retry = { attemptId: attempt!.attemptId, idempotencyKey: randomUUID() }
-    expect(await codeOf(retryAttempt(cores.core, retry, { subject: 'desk' }))).toBe('VISITOR_SUPPRESSED')
+    expect(await codeOf(retryAttempt(cores.core, retry, { subject: 'desk' }))).toBe('VisitorSuppressed')
   })
 
   it('is not sent again if a worker was sending it when the entry was added', async () => {
@@ -181,8 +181,8 @@ describe('the suppression list', () => {
 
   it('accepts 1 to 1,000 entries per call', async () => {
     const entries = Array.from({ length: 1001 }, (_, index) => email(`a${index}@example.com`))
-    expect(await codeOf(add(entries))).toBe('VALIDATION_FAILED')
-    expect(await codeOf(add([]))).toBe('VALIDATION_FAILED')
+    expect(await codeOf(add(entries))).toBe('ValidationFailed')
+    expect(await codeOf(add([]))).toBe('ValidationFailed')
     const { workspaceId } = await cores.newSite()
     expect(await add(entries.slice(1), cores.core, workspaceId)).toEqual({ added: 1000, existing: 0 })
   })

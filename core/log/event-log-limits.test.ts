@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
@@ -20,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-const unavailable = { code: ErrorCode.SERVICE_UNAVAILABLE }
+const unavailable = { code: 'ServiceUnavailable' }
 
 /** Creates an event log on the engine. `over` replaces methods of the store. */
 function newLog(over: Partial<EventStore> = {}) {

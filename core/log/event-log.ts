@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { activeContext, type Context, inDatabaseSpan } from '../../platform/observability/tracing.ts'
 import { perCore } from '../core.ts'
@@ -178,7 +177,7 @@ export const logOf = perCore((core) => {
     for (const { draft, resolve, reject } of repeated) {
       const event = known.get(operationOf(draft))
       if (!event) reject(unavailable())
-      else if (event.inputHash !== draft.inputHash) reject(new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT))
+      else if (event.inputHash !== draft.inputHash) reject(new ServiceError('IdempotencyConflict'))
       else resolve({ event, replayed: true })
     }
   }

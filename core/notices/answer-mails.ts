@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { escapeHtml } from '../../contract/html.ts'
 import { directionOf, type MailTexts, mailTextsOf } from '../../contract/mail-texts.ts'
 import { isOriginAllowed } from '../../contract/origins.ts'
@@ -215,7 +214,7 @@ const tokenPrefix = 'mails '
 
 /** Stops the mails of a mail's link. Errors: `NotFound` for an invalid token. */
 export async function stopMails(core: Core, token: string) {
-  const refused = new ServiceError(ErrorCode.NOT_FOUND)
+  const refused = new ServiceError('NotFound')
   const plain = opened(core, token)
   if (!plain?.startsWith(tokenPrefix)) throw refused
   const _id = plain.slice(tokenPrefix.length)

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { emailPartsOf } from '../../contract/contacts.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure, ServiceError } from '../errors.ts'
@@ -35,13 +34,13 @@ type AccountLink = SignInLink & Required<Pick<SignInLink, 'account'>>
 
 async function requiredMember(core: Core, workspaceId: string, id: string) {
   const member = await findMember(core, workspaceId, id)
-  if (!member) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!member) throw new ServiceError('NotFound')
   return member
 }
 
 function requireScopesOf(caller: Caller, ...roles: (Role | undefined)[]) {
   const needed = roles.flatMap((role) => (role ? scopesOfRole[role] : []))
-  if (needed.some((scope) => !caller.scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (needed.some((scope) => !caller.scopes.has(scope))) throw new ServiceError('PermissionDenied')
 }
 
 /** Replaces an active account. Errors: `NotFound`, `LastOwner` if no owner would be left, those of `next`. */
@@ -53,12 +52,11 @@ export async function updateMember(
 ) {
   const members = await changeTeam(core, workspaceId, (present) => {
     const found = present.find((member) => member.id === id && isActive(member))
-    if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
+    if (!found) throw new ServiceError('NotFound')
     const changed = next(found)
     if (changed) requireFreeMail(present, changed)
     const left = present.flatMap((member) => (member === found ? (changed ?? []) : member))
-    if (activeOwners(present).length > 0 && activeOwners(left).length === 0)
-      throw new ServiceError(ErrorCode.LAST_OWNER)
+    if (activeOwners(present).length > 0 && activeOwners(left).length === 0) throw new ServiceError('LastOwner')
     return left
   })
   return members.find((member) => member.id === id)
@@ -222,7 +220,7 @@ export async function endSessionOf(
   const found = open.filter((session) => publicIdOf(session) === publicId)
   const mayEnd = ({ operator, scopes }: ConsoleSession) =>
     operator === caller.subject || scopes.every((scope) => caller.scopes.has(scope))
-  if (!found.every(mayEnd)) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (!found.every(mayEnd)) throw new ServiceError('PermissionDenied')
   await endConsoleSessions(core, ...found)
 }
 
@@ -230,7 +228,7 @@ const linkMailsOf = perCore(() => ({ last: Promise.resolve(), waiting: 0 }))
 
 /** The answer and its time do not depend on whether an account has the address. Errors: `NotFound`. */
 export function mailSignInLink(core: Core, text: string) {
-  if (!mailerOf(core).isEnabled) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!mailerOf(core).isEnabled) throw new ServiceError('NotFound')
   const parts = emailPartsOf(text)
   const mails = linkMailsOf(core)
   if (!parts || mails.waiting >= maxWaiting) return

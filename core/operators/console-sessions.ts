@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -35,7 +34,7 @@ const secretForm = /^[\w-]{43}$/
 const maxCached = 10_000
 const maxOperators = 200
 
-const refused = () => new ServiceError(ErrorCode.UNAUTHENTICATED)
+const refused = () => new ServiceError('Unauthenticated')
 
 export const consoleSessionsOf = perCore((core) =>
   createLiveCache<ConsoleSession>({
@@ -139,8 +138,8 @@ export async function createSignInLink(
   validate(field('/operator', operator, line(1, 128)))
   const granted = scopes.length > 0 ? scopes : [...caller.scopes].filter((scope) => operatorScopes.has(scope))
   if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
-    throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-  if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+    throw new ServiceError('PermissionDenied')
+  if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError('NotFound')
   const expiresAt = lifetime(core, linkLifetimeMs, caller.expiresAt)
   const isLimited = Number.isFinite(caller.expiresAt)
   const { secret } = await addLink(core, {
@@ -185,7 +184,7 @@ export async function signIn(
 
 /** Creates a link for the first owner, whose account it creates if there is none. Errors: `NotFound`. */
 export async function createOwnerLink(core: Core, workspaceId: string, newOperator: string) {
-  if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError('NotFound')
   const [owner] = activeOwners(await listMembers(core, workspaceId))
   const expiresAt = lifetime(core, linkLifetimeMs)
   const account = { createdAt: dateOf(core), isFirst: true, role: 'owner' as const }

@@ -1,5 +1,4 @@
 import * as oidc from 'openid-client'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { SettingError } from '../../platform/settings/settings.ts'
 import type { CoreConfig } from '../config.ts'
 import { ServiceError, unavailable } from '../errors.ts'
@@ -63,12 +62,12 @@ export function createIdentityProvider(config: CoreConfig, now: () => number) {
   ) {
     const idClaims = tokens.claims()
     const sub = operator ?? idClaims?.sub ?? ''
-    if (sub === '' || (idClaims && idClaims.sub !== sub)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    if (sub === '' || (idClaims && idClaims.sub !== sub)) throw new ServiceError('Unauthenticated')
     const userInfo = client.serverMetadata().userinfo_endpoint
       ? await oidc.fetchUserInfo(client, tokens.access_token, sub)
       : {}
     const identity = readClaims({ ...idClaims, ...userInfo, sub }, config, roles)
-    if (!identity) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    if (!identity) throw new ServiceError('PermissionDenied')
     // The claims can be read again with this token. It is undefined if the provider issues none.
     return { ...identity, refreshToken: tokens.refresh_token }
   }
@@ -127,7 +126,7 @@ async function answered<T>(run: () => Promise<T>) {
       error instanceof oidc.WWWAuthenticateChallengeError ||
       (error instanceof oidc.ClientError && !outages.has(String(error.code)))
     // The library's message can contain claims and parameters.
-    throw isRefused ? new ServiceError(ErrorCode.UNAUTHENTICATED) : unavailable()
+    throw isRefused ? new ServiceError('Unauthenticated') : unavailable()
   }
 }
 

@@ -1,5 +1,4 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, dateOf } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
@@ -132,7 +131,7 @@ export async function finishPasskeySignIn(
   const response = parsed<AuthenticationResponseJSON>(responseJson)
   const begun = await takeChallenge(core, response, secretId(browserSecret))
   const passkey = await core.db.passkeys.findOne({ _id: String(response.id) })
-  if (!begun || !passkey) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (!begun || !passkey) throw new ServiceError('Unauthenticated')
   const { workspaceId, operator, origin, _id: id, counter } = passkey
   const found = await (await webAuthn())
     .verifyAuthenticationResponse({
@@ -144,11 +143,11 @@ export async function finishPasskeySignIn(
       credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
     })
     .catch(() => undefined)
-  if (!found?.verified) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (!found?.verified) throw new ServiceError('Unauthenticated')
   // Matches nothing if the passkey was removed, or another sign-in has used this counter.
   const used = { counter: found.authenticationInfo.newCounter, usedAt: dateOf(core) }
   const { matchedCount } = await core.db.passkeys.updateOne({ _id: id, counter }, { $set: used })
-  if (matchedCount === 0) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (matchedCount === 0) throw new ServiceError('Unauthenticated')
   return beginAccountSession(core, { workspaceId, operator, method: 'passkey' }, replacedSecret)
 }
 

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import { ServiceError } from '../errors.ts'
 import { testCores } from '../test/cores.ts'
@@ -37,12 +36,12 @@ it('a session ends at its check although the provider does not answer the check 
   const answer = Promise.withResolvers<never>()
   const signIn = signInWith((operator) => {
     if (operator === 'slow') return answer.promise
-    throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    throw new ServiceError('Unauthenticated')
   })
   await signedIn('slow', 'revoked', 'revoked too')
   const checking = signIn.recheck()
   await until('the end', async () => !(await stored('revoked')) && !(await stored('revoked too')))
-  answer.reject(new ServiceError(ErrorCode.UNAUTHENTICATED))
+  answer.reject(new ServiceError('Unauthenticated'))
   await checking
   expect(await stored('slow')).toBeNull()
 })

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure, ServiceError } from '../errors.ts'
@@ -33,7 +32,7 @@ export const identityProviderOf = perCore(({ config, now }): IdentityProvider | 
 
 function requireProvider(core: Core) {
   const provider = identityProviderOf(core)
-  if (!provider) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!provider) throw new ServiceError('NotFound')
   return provider
 }
 
@@ -71,9 +70,9 @@ export async function finishProviderSignIn(
   const attempt = await takeAttempt(core, secretId(state), secretId(browserSecret))
   // The code and its verifier belong to the issuer at which the sign-in began.
   if (!attempt || attempt.issuer !== found.issuer || attempt.sealed === undefined)
-    throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    throw new ServiceError('Unauthenticated')
   const request: SignInRequest = JSON.parse(core.secretBox.open(attempt.sealed))
-  if (new URL(request.redirectUri).origin !== origin) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (new URL(request.redirectUri).origin !== origin) throw new ServiceError('Unauthenticated')
   const { refreshToken, mail, ...identity } = await found.finish(request, parameters)
   const { workspaceId, operator: id, displayName: name } = identity
   await keepProvidedMember(core, workspaceId, { id, name, mail })
@@ -100,10 +99,9 @@ const checkOf = ({ secretBox, now }: Core, { issuer }: IdentityProvider, refresh
 /** Reads the claims of a session again. Throws a `ServiceError` if they no longer grant the session. */
 async function currentClaims(core: Core, found: IdentityProvider, session: ConsoleSessionDocument) {
   const { operator, workspaceId, provider: read } = session
-  if (!read || read.issuer !== found.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (!read || read.issuer !== found.issuer) throw new ServiceError('Unauthenticated')
   const { refreshToken, mail, ...identity } = await found.refresh(operator, core.secretBox.open(read.sealed))
-  if (identity.workspaceId !== workspaceId || refreshToken === undefined)
-    throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (identity.workspaceId !== workspaceId || refreshToken === undefined) throw new ServiceError('PermissionDenied')
   const { displayName, scopes } = identity
   await keepProvidedMember(core, workspaceId, { id: operator, name: displayName, mail })
   return { displayName, scopes, provider: checkOf(core, found, refreshToken) }
@@ -125,7 +123,7 @@ export async function recheckProviderSessions(core: Core) {
     try {
       await leases.write(lease, { $set: await currentClaims(core, found, document) })
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE) {
+      if (!(error instanceof ServiceError) || error.code === 'ServiceUnavailable') {
         logFailure(logger, 'check of an operator at the provider failed; will retry')(error)
         await leases.write(lease, { $set: { 'provider.recheckAt': new Date(now() + retryMs) } })
         return

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
@@ -84,7 +83,7 @@ export async function keepProvidedMember(
   { id, name, mail }: { id: string; name: string; mail?: string | undefined },
 ) {
   const same = (await listMembers(core, workspaceId)).find((each) => each.id === id)
-  if (same?.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (same?.role) throw new ServiceError('PermissionDenied')
   if (same && same.name === name && same.mail === mail) return
   await changeTeam(core, workspaceId, (present) => {
     const others = present.filter((each) => each.id !== id)
@@ -105,7 +104,7 @@ export async function memberOfLink(
 ): Promise<Member> {
   const known = (await listMembers(core, workspaceId)).find((each) => each.id === id)
   const member = known ?? (role && (await addMember(core, workspaceId, { id, name, role, ...(mail && { mail }) })))
-  if (!member || !isActive(member)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (!member || !isActive(member)) throw new ServiceError('Unauthenticated')
   return member
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { Binary } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { WIDGET_PREFIX } from '../../contract/public-api.ts'
 import { type Core, dateOf } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
@@ -74,7 +73,7 @@ export async function setLogo(
 /** Returns a picture. Errors: `NotFound`. */
 export async function findPicture({ db }: Core, id: string): Promise<Image> {
   const found = await db.pictures.findOne({ _id: id }, { projection: { content: 1, contentType: 1 } })
-  if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!found) throw new ServiceError('NotFound')
   return { contentType: found.contentType, content: found.content.value() }
 }
 

@@ -96,10 +96,10 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
         clientInstanceId: 'x',
         idempotencyKey: randomUUID(),
       }
-      expect(await codeOf(createSession(core, request))).toBe('INSTALLATION_NOT_FOUND')
-      expect(await codeOf(cores.send(session, 'late', { core }))).toBe('ORIGIN_NOT_ALLOWED')
+      expect(await codeOf(createSession(core, request))).toBe('InstallationNotFound')
+      expect(await codeOf(cores.send(session, 'late', { core }))).toBe('OriginNotAllowed')
     }
-    expect(await codeOf(findInstallation(cores.core, shop.publicSiteKey, undefined))).toBe('NOT_FOUND')
+    expect(await codeOf(findInstallation(cores.core, shop.publicSiteKey, undefined))).toBe('NotFound')
     await finishDeletions()
     const left = await placesOf([...shop.traces, shop.idOf(kind)])
     expect(kind === 'workspace' ? left : left.filter((place) => !isOfLead(place))).toEqual([])
@@ -149,7 +149,7 @@ describe('a deletion', () => {
     await beginRemoval(cores.core, { workspaceId, kind: 'conversations', ids: [conversationId], isDeletion: true })
     // The timeout is shorter than the maximum age of cached facts, so a lost wake-up fails the
     // test.
-    for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NOT_FOUND')
+    for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NotFound')
   })
 
   itLong('by operators takes effect once, and never in another workspace', async () => {
@@ -203,7 +203,7 @@ describe('a deletion', () => {
     const lead = { workspaceId: shop.workspaceId, source: 'crm', fields: { email: 'x' } }
     const leadId = await captureLead(core, lead, undefined)
     const again = { leadId, subscriptionId: shop.subscriptionId, idempotencyKey: randomUUID() }
-    expect(await codeOf(createAttempt(core, again, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
+    expect(await codeOf(createAttempt(core, again, desk))).toBe('SubscriptionNotFound')
     const { deliveryId, attemptId, claimId } = under!
     const result = { deliveryId, attemptId, claimId, durationMs: 1, facts: { status: 200 } }
     expect(await addResults(core, [result])).toEqual([true])
@@ -314,14 +314,14 @@ describe('the undo of the deletion of a workspace', () => {
     const places = await placesOf(shop.traces)
     await deleteObject(cores.core, 'workspace', workspaceId, undefined)
     expect(await codeOfRestore(workspaceId, cores.core, 'ws_other')).toBe('NotFound')
-    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('NOT_FOUND')
+    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('NotFound')
     cores.advance(60)
     expect(await codeOfRestore(workspaceId, cores.other)).toBe('ok')
     expect(await codeOfRestore(workspaceId)).toBe('ok')
     expect(await objectsOf(workspaceId)).toEqual(before)
     for (const core of cores.cores) {
       expect((await getSubscription(core, hook.subscriptionId, desk)).subscription.status).toBe('enabled')
-      expect(await codeOf(getSubscription(core, shop.subscriptionId, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
+      expect(await codeOf(getSubscription(core, shop.subscriptionId, desk))).toBe('SubscriptionNotFound')
       expect(await codeOf(shop.newSession(core))).toBe('ok')
     }
     await finishDeletions()
@@ -345,7 +345,7 @@ describe('the undo of the deletion of a workspace', () => {
       await runDueRemovals(cores.core)
       return removals.findOne({ workspaceId, stage: { $in: ['removing', 'removed'] } })
     })
-    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('NOT_FOUND')
+    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('NotFound')
     expect(await codeOfRestore(workspaceId)).toBe('NotFound')
     await finishDeletions()
     expect(await objectsOf(workspaceId)).toEqual([])

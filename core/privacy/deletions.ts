@@ -1,5 +1,4 @@
 import type { Collection, Document } from 'mongodb'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, dateOf } from '../core.ts'
 import { inWorkspace } from '../errors.ts'
 import { whileHeld } from '../mongodb/leases.ts'
@@ -263,7 +262,7 @@ export async function workspaceOfObject(
   id: string,
   scope: string | undefined,
 ): Promise<string> {
-  const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
+  const code = kind === 'subscription' ? 'SubscriptionNotFound' : 'NotFound'
   const [object] = objectsIn(core, { kind, id, workspaceId: id }).filter((each) => each.kind === kind)
   const found = await object!.collection.findOne({ _id: id }, { projection: { workspaceId: 1 } })
   const workspaceId = kind === 'workspace' ? found?._id : found?.workspaceId

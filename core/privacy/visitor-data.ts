@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { findSession } from '../bans/bans.ts'
 import { screenshotStoreOf } from '../commands/screenshots.ts'
 import { type Core, dateOf } from '../core.ts'
@@ -22,7 +21,7 @@ export async function visitorOfSession(core: Core, sessionId: string, scope: str
  */
 export async function visitorOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<VisitorName> {
   const workspaces = workspaceStoreOf(core)
-  if (!(await workspaces.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!(await workspaces.findWorkspace(workspaceId))) throw new ServiceError('NotFound')
   validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
   const connections = await workspaces.listConnections(workspaceId)
   const ids = connections.map(({ connectionId }) => subjectIdOn(core, connectionId, externalSubject))

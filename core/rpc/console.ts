@@ -5,7 +5,6 @@ import {
   CreateSignInLinkResponseSchema,
   type SignInRequest,
 } from '#proto/console/v1/console_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -55,7 +54,7 @@ export function consoleService(router: ConnectRouter, core: Core) {
       if (owner) {
         const { workspaceId: only, scopes: held } = callerOf(context)
         if (only !== undefined || scopesOfRole.owner.some((scope) => !held.has(scope)))
-          throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+          throw new ServiceError('PermissionDenied')
         const made = await createOwnerLink(core, requiredWorkspace(context, workspaceId), operator || newId('op'))
         return toProto(CreateSignInLinkResponseSchema, made)
       }

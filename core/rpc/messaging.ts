@@ -2,7 +2,6 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   type AcceptedMessage,
   GetReportResponseSchema,
@@ -51,7 +50,7 @@ export function messagingService(router: ConnectRouter, core: Core) {
       return { outcome: { case: 'accepted', value: toAccepted(sent) } }
     } catch (error) {
       const failure = toServiceError(error)
-      if (failure.code === ErrorCode.INTERNAL_ERROR)
+      if (failure.code === 'InternalError')
         logger.error(
           { type: (failure.cause as Error | undefined)?.name },
           'sending a visitor message failed with an internal error',

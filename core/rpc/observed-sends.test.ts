@@ -1,6 +1,5 @@
 import { pino } from 'pino'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
 import { createCoreMetrics } from '../metrics.ts'
@@ -23,7 +22,7 @@ it('sends of a second or longer are logged with their correlation id, also those
   await after(999, sent)
   await after(1_000, sent)
   await after(2_000, () => {
-    throw new ServiceError(ErrorCode.SERVICE_UNAVAILABLE)
+    throw new ServiceError('ServiceUnavailable')
   })
   expect(lines).toMatchObject([
     { msg: 'slow send', correlationId: 'request-1000', author: 'visitor', result: 'accepted', durationMs: 1_000 },

@@ -1,5 +1,4 @@
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   InvitationSchema,
   OperatorRole,
@@ -59,14 +58,14 @@ export function operatorService(router: ConnectRouter, core: Core) {
   async function own(context: HandlerContext) {
     const { workspaceId = '', subject, consoleSession } = callerOf(context)
     const member = consoleSession?.account ? await findMember(core, workspaceId, subject) : undefined
-    if (!member) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    if (!member) throw new ServiceError('PermissionDenied')
     return { workspaceId, member, sessionId: consoleSession!.id }
   }
 
   /** Rejects accounts of the identity provider, which decides about their sign-ins. */
   async function ownWithPasskeys(context: HandlerContext) {
     const found = await own(context)
-    if (!found.member.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    if (!found.member.role) throw new ServiceError('PermissionDenied')
     return found
   }
 

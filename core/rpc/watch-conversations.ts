@@ -1,5 +1,4 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type WatchConversationsResponse, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { operatorPresenceOf } from '../availability/operator-presence.ts'
 import { createTurns } from '../concurrency/turns.ts'
@@ -90,7 +89,7 @@ export async function* watchConversations(
   signal.addEventListener('abort', finish, { once: true })
   try {
     while (!isOver) {
-      if (isTooSlow) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
+      if (isTooSlow) throw new ServiceError('RateLimited', { retryAfter: 1 })
       if (frames.length === 0) {
         await new Promise<void>((resolve) => (wake = resolve))
         continue

@@ -1,6 +1,5 @@
 import { create, type Message } from '@bufbuild/protobuf'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConnectionSchema,
   ConnectionStatus,
@@ -109,7 +108,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async createWorkspace(request, context) {
       // A token limited to one workspace cannot create workspaces.
-      if (callerWorkspace(context) !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (callerWorkspace(context) !== undefined) throw new ServiceError('PermissionDenied')
       const { workspaceId } = await once(context, request, async (operation) => ({
         workspaceId: (await createWorkspace(core, request.name, operation)).workspaceId,
       }))
@@ -123,7 +122,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
       // Limited tokens call GetWorkspace instead.
-      if (callerWorkspace(context) !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (callerWorkspace(context) !== undefined) throw new ServiceError('PermissionDenied')
       return { workspaces: (await listWorkspaces(core, afterWorkspaceId, limit)).map(toWorkspace) }
     },
 

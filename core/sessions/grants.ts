@@ -1,5 +1,4 @@
 import { CompactSign, compactVerify, errors } from 'jose'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -28,7 +27,7 @@ export function createGrants(keyring: Keyring) {
   const verified = createLruCache<GrantClaims>(maxVerified)
 
   async function readGrant(grant: string) {
-    if (grant.length > maxGrantLength) throw new ServiceError(ErrorCode.GRANT_INVALID)
+    if (grant.length > maxGrantLength) throw new ServiceError('GrantInvalid')
     try {
       const { payload, protectedHeader } = await compactVerify(
         grant,
@@ -44,7 +43,7 @@ export function createGrants(keyring: Keyring) {
     } catch (error) {
       if (!(error instanceof errors.JOSEError || error instanceof SyntaxError)) throw error
     }
-    throw new ServiceError(ErrorCode.GRANT_INVALID)
+    throw new ServiceError('GrantInvalid')
   }
 
   const renewalToken = (sessionId: string, generation: number, { kid, key } = keyring.current('renewal-token')) =>

@@ -60,17 +60,17 @@ const changes: [name: string, change: PolicyChange][] = [
   ],
   [
     'the required consent',
-    { make: update({ consent }), isInForce: refusesMessages('CONSENT_REQUIRED'), endsStreams: false },
+    { make: update({ consent }), isInForce: refusesMessages('ConsentRequired'), endsStreams: false },
   ],
   [
     'a disabled installation',
-    { make: update({ enabled: false }), isInForce: refusesMessages('ORIGIN_NOT_ALLOWED'), endsStreams: true },
+    { make: update({ enabled: false }), isInForce: refusesMessages('OriginNotAllowed'), endsStreams: true },
   ],
   [
     'a disabled connection',
     {
       make: (core, { connectionId }) => setConnectionStatus(core, connectionId, 'disabled', undefined),
-      isInForce: refusesMessages('CONNECTION_DISABLED'),
+      isInForce: refusesMessages('ConnectionDisabled'),
       endsStreams: true,
     },
   ],
@@ -78,7 +78,7 @@ const changes: [name: string, change: PolicyChange][] = [
     'a ban',
     {
       make: (core, { sessionId }) => banSession(core, sessionId, 'rude', undefined, undefined),
-      isInForce: refusesMessages('VISITOR_BANNED'),
+      isInForce: refusesMessages('VisitorBanned'),
       endsStreams: true,
     },
   ],
@@ -86,7 +86,7 @@ const changes: [name: string, change: PolicyChange][] = [
     'a revocation',
     {
       make: (core, { sessionId }) => revokeSession(core, sessionId, undefined),
-      isInForce: refusesMessages('SESSION_REVOKED'),
+      isInForce: refusesMessages('SessionRevoked'),
       endsStreams: true,
     },
   ],
@@ -97,7 +97,7 @@ const changes: [name: string, change: PolicyChange][] = [
         addSuppressions(core, { workspaceId, entries: [{ kind: 'email', value: email }], reason: '', addedBy: 'ops' }),
       isInForce: async (core, { workspaceId }) =>
         (await codeOf(captureLead(core, { workspaceId, source: 'crm', fields: { email } }, undefined))) ===
-        'VISITOR_SUPPRESSED',
+        'VisitorSuppressed',
       endsStreams: false,
     },
   ],

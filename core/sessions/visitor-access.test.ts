@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
 import { bareCore } from '../test/core-with.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -58,7 +58,7 @@ const grantFor = (claims: { org?: string; exp?: number } = {}) =>
 const codeOf = (attempt: Promise<unknown>) =>
   attempt.then(
     () => 'ok',
-    (error: { code: ErrorCode }) => ErrorCode[error.code],
+    (error: { code: PublicErrorCode }) => error.code,
   )
 
 async function authorize(
@@ -92,43 +92,43 @@ describe('a request of a visitor', () => {
   })
 
   it('is rejected without a grant', async () => {
-    expect(await codeOf(accessTo().access.authorize({ accessGrant: '', origin: site }))).toBe('GRANT_MISSING')
+    expect(await codeOf(accessTo().access.authorize({ accessGrant: '', origin: site }))).toBe('GrantMissing')
   })
 
   it.each<[string, string, State]>([
-    ['SESSION_REVOKED', 'the session is revoked', { session: sessionWith({ status: 'revoked' }) }],
-    ['VISITOR_BANNED', 'the visitor is banned', { session: sessionWith({ status: 'banned' }) }],
-    ['SESSION_CLOSED', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
-    ['SESSION_EXPIRED', 'the session reached its end', { session: sessionWith({ endsAt: new Date(now) }) }],
+    ['SessionRevoked', 'the session is revoked', { session: sessionWith({ status: 'revoked' }) }],
+    ['VisitorBanned', 'the visitor is banned', { session: sessionWith({ status: 'banned' }) }],
+    ['SessionClosed', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
+    ['SessionExpired', 'the session reached its end', { session: sessionWith({ endsAt: new Date(now) }) }],
     [
-      'SESSION_REVOKED',
+      'SessionRevoked',
       'the session was revoked before its end',
       { session: sessionWith({ status: 'revoked', endsAt: new Date(now) }) },
     ],
-    ['GRANT_INVALID', 'the session does not exist', { session: undefined }],
-    ['CONNECTION_DISABLED', 'the connection does not exist', { connection: undefined }],
-    ['CONNECTION_DISABLED', 'the connection is disabled', { connection: disabledConnection }],
-    ['CONNECTION_DISABLED', 'the connection was disabled in between', { connection: enabledAgain }],
+    ['GrantInvalid', 'the session does not exist', { session: undefined }],
+    ['ConnectionDisabled', 'the connection does not exist', { connection: undefined }],
+    ['ConnectionDisabled', 'the connection is disabled', { connection: disabledConnection }],
+    ['ConnectionDisabled', 'the connection was disabled in between', { connection: enabledAgain }],
     [
-      'CONNECTION_DISABLED',
+      'ConnectionDisabled',
       'the session is closed and its connection disabled',
       { session: sessionWith({ status: 'closed' }), connection: disabledConnection },
     ],
-    ['ORIGIN_NOT_ALLOWED', 'the installation does not exist', { installation: undefined }],
-    ['ORIGIN_NOT_ALLOWED', 'the installation is disabled', { installation: disabledInstallation }],
-    ['ORIGIN_NOT_ALLOWED', 'the origin is not allowed', { installation: installationWith([otherSite]) }],
+    ['OriginNotAllowed', 'the installation does not exist', { installation: undefined }],
+    ['OriginNotAllowed', 'the installation is disabled', { installation: disabledInstallation }],
+    ['OriginNotAllowed', 'the origin is not allowed', { installation: installationWith([otherSite]) }],
   ])('is rejected with %s when %s', async (code, _, change) => {
     expect(await authorize(change)).toBe(code)
   })
 
   it('is rejected from an allowed origin that is not the origin of the session', async () => {
     expect(await authorize({ installation: installationWith([site, otherSite]) }, { origin: otherSite })).toBe(
-      'ORIGIN_MISMATCH',
+      'OriginMismatch',
     )
   })
 
   it('is rejected in the second in which the grant expires, and later', async () => {
-    expect(await authorize({}, { exp: nowSeconds })).toBe('GRANT_EXPIRED')
+    expect(await authorize({}, { exp: nowSeconds })).toBe('GrantExpired')
     expect(await authorize({}, { exp: nowSeconds + 1 })).toBe('ok')
   })
 
@@ -140,32 +140,32 @@ describe('a request of a visitor', () => {
     const expired = { exp: nowSeconds - 7000, expiredToo: true }
     expect(await authorize({ session: asleep }, expired)).toBe('ok')
     expect(await authorize({}, expired)).toBe('ok')
-    expect(await authorize({ session: sessionWith(atNow) }, expired)).toBe('SESSION_EXPIRED')
+    expect(await authorize({ session: sessionWith(atNow) }, expired)).toBe('SessionExpired')
     expect(await authorize({ session: sessionWith({ ...asleep, endsAt: new Date(now) }) }, expired)).toBe(
-      'SESSION_EXPIRED',
+      'SessionExpired',
     )
   })
 
   it('is rejected because of an expired session only after a read of the stored session', async () => {
     const change = { session: sessionWith(atNow), storedSession: activeSession }
-    expect(await authorize(change, { exp: nowSeconds })).toBe('GRANT_EXPIRED')
+    expect(await authorize(change, { exp: nowSeconds })).toBe('GrantExpired')
     expect(await authorize(change, { exp: nowSeconds, expiredToo: true })).toBe('ok')
   })
 
   it.each<[string, string, State, string?]>([
-    ['ORIGIN_NOT_ALLOWED', 'the origin is not allowed', { installation: installationWith([otherSite]) }],
+    ['OriginNotAllowed', 'the origin is not allowed', { installation: installationWith([otherSite]) }],
     [
-      'ORIGIN_MISMATCH',
+      'OriginMismatch',
       'the grant belongs to another origin',
       { installation: installationWith([site, otherSite]) },
       otherSite,
     ],
-    ['SESSION_EXPIRED', 'the session has expired', { session: sessionWith(atNow) }],
-    ['SESSION_REVOKED', 'the session is revoked', { session: sessionWith({ status: 'revoked' }) }],
-    ['VISITOR_BANNED', 'the visitor is banned', { session: sessionWith({ status: 'banned' }) }],
-    ['SESSION_CLOSED', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
-    ['CONNECTION_DISABLED', 'the connection is disabled', { connection: disabledConnection }],
-    ['GRANT_INVALID', 'the session does not exist', { session: undefined }],
+    ['SessionExpired', 'the session has expired', { session: sessionWith(atNow) }],
+    ['SessionRevoked', 'the session is revoked', { session: sessionWith({ status: 'revoked' }) }],
+    ['VisitorBanned', 'the visitor is banned', { session: sessionWith({ status: 'banned' }) }],
+    ['SessionClosed', 'the session is closed', { session: sessionWith({ status: 'closed' }) }],
+    ['ConnectionDisabled', 'the connection is disabled', { connection: disabledConnection }],
+    ['GrantInvalid', 'the session does not exist', { session: undefined }],
   ])('is rejected with %s on every route if its grant has expired and %s', async (code, _, change, origin = site) => {
     for (const how of [{}, { expiredToo: true }, { closedToo: true }])
       expect(await authorize(change, { exp: nowSeconds - 1, origin, ...how })).toBe(code)
@@ -174,12 +174,12 @@ describe('a request of a visitor', () => {
   it('uses the cached session, but reads the stored session when it repeats a close', async () => {
     const change = { storedSession: sessionWith({ status: 'revoked' }) }
     expect(await authorize(change)).toBe('ok')
-    expect(await authorize(change, { closedToo: true })).toBe('SESSION_REVOKED')
+    expect(await authorize(change, { closedToo: true })).toBe('SessionRevoked')
   })
 
   it('resumes a stream with an expired grant while a later grant of the session is valid', async () => {
     expect(await authorize({}, { exp: nowSeconds - 30, resumed: true })).toBe('ok')
-    expect(await authorize({ session: asleep }, { exp: nowSeconds - 30, resumed: true })).toBe('GRANT_EXPIRED')
+    expect(await authorize({ session: asleep }, { exp: nowSeconds - 30, resumed: true })).toBe('GrantExpired')
   })
 
   it('resumes the stream of an ended session, which then gets the event of the end', async () => {
@@ -192,8 +192,8 @@ describe('a request of a visitor', () => {
   it('may repeat the close of its session until the grant expires', async () => {
     const closed = { session: sessionWith({ status: 'closed' }) }
     expect(await authorize(closed, { closedToo: true })).toBe('ok')
-    expect(await authorize(closed, { closedToo: true, exp: nowSeconds })).toBe('SESSION_CLOSED')
-    expect(await authorize({ ...closed, connection: undefined }, { closedToo: true })).toBe('CONNECTION_DISABLED')
+    expect(await authorize(closed, { closedToo: true, exp: nowSeconds })).toBe('SessionClosed')
+    expect(await authorize({ ...closed, connection: undefined }, { closedToo: true })).toBe('ConnectionDisabled')
   })
 })
 
@@ -230,23 +230,23 @@ describe('the end of a session', () => {
     [
       'is undefined, and `refused` is set, when its latest grant has expired',
       { session: asleep },
-      { refused: ErrorCode.GRANT_EXPIRED, grantExpiresAt: new Date(now) },
+      { refused: 'GrantExpired', grantExpiresAt: new Date(now) },
     ],
     [
       'is `expired` when it can no longer be renewed',
       { session: sessionWith(atNow) },
-      { end: 'expired', refused: ErrorCode.GRANT_EXPIRED, grantExpiresAt: new Date(now) },
+      { end: 'expired', refused: 'GrantExpired', grantExpiresAt: new Date(now) },
     ],
     ['is `disabled` without its connection', { connection: undefined }, { end: 'disabled', grantExpiresAt }],
     [
       'is undefined, and `refused` is set, when its origin is not allowed',
       { installation: installationWith([]) },
-      { refused: ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt },
+      { refused: 'OriginNotAllowed', grantExpiresAt },
     ],
     [
       'is undefined, and `refused` is set, when its installation is disabled',
       { installation: disabledInstallation },
-      { refused: ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt },
+      { refused: 'OriginNotAllowed', grantExpiresAt },
     ],
     ['is read from the store', { storedSession: sessionWith({ status: 'banned' }) }, { end: 'banned', grantExpiresAt }],
   ])('%s', async (_, change, expected) => {
@@ -256,10 +256,10 @@ describe('the end of a session', () => {
 
 describe('a read of a live session', () => {
   it.each<[string, State, string]>([
-    ['it does not exist', { session: undefined }, 'GRANT_INVALID'],
-    ['it is revoked in the store', { storedSession: sessionWith({ status: 'revoked' }) }, 'SESSION_REVOKED'],
-    ['it can no longer be renewed', { session: sessionWith(atNow) }, 'SESSION_EXPIRED'],
-    ['its connection is disabled', { connection: disabledConnection }, 'CONNECTION_DISABLED'],
+    ['it does not exist', { session: undefined }, 'GrantInvalid'],
+    ['it is revoked in the store', { storedSession: sessionWith({ status: 'revoked' }) }, 'SessionRevoked'],
+    ['it can no longer be renewed', { session: sessionWith(atNow) }, 'SessionExpired'],
+    ['its connection is disabled', { connection: disabledConnection }, 'ConnectionDisabled'],
   ])('is rejected when %s', async (_, change, expected) => {
     expect(await codeOf(accessTo(change).access.live('ses_1'))).toBe(expected)
   })
@@ -277,10 +277,10 @@ describe('a read of a live session', () => {
 describe('a write that finds its session ended', () => {
   it('is rejected with the reason of the end', async () => {
     const { access } = accessTo({ storedSession: sessionWith({ status: 'banned' }) })
-    expect(await codeOf(access.rejectEnded('ses_1'))).toBe('VISITOR_BANNED')
+    expect(await codeOf(access.rejectEnded('ses_1'))).toBe('VisitorBanned')
   })
 
   it('is rejected even if the session is live again', async () => {
-    expect(await codeOf(accessTo().access.rejectEnded('ses_1'))).toBe('SESSION_CLOSED')
+    expect(await codeOf(accessTo().access.rejectEnded('ses_1'))).toBe('SessionClosed')
   })
 })

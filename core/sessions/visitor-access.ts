@@ -1,4 +1,4 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { isOriginAllowed } from '../../contract/origins.ts'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
@@ -18,12 +18,12 @@ export interface Directory extends SiteDirectory {
   sessions: LiveCache<Session>
 }
 
-export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
-  expired: ErrorCode.SESSION_EXPIRED,
-  revoked: ErrorCode.SESSION_REVOKED,
-  banned: ErrorCode.VISITOR_BANNED,
-  disabled: ErrorCode.CONNECTION_DISABLED,
-  closed: ErrorCode.SESSION_CLOSED,
+export const sessionEndCodes: Record<SessionEnd, PublicErrorCode> = {
+  expired: 'SessionExpired',
+  revoked: 'SessionRevoked',
+  banned: 'VisitorBanned',
+  disabled: 'ConnectionDisabled',
+  closed: 'SessionClosed',
 }
 
 export const directoryOf = perCore(
@@ -67,7 +67,7 @@ export const visitorAccessOf = perCore((core) => {
    */
   async function live(sessionId: string) {
     const session = await directory.sessions.reload(sessionId)
-    if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+    if (!session) throw new ServiceError('GrantInvalid')
     const end = classifyEnd(session, await directory.connections.get(session.connectionId))
     if (end) throw new ServiceError(sessionEndCodes[end])
     return session
@@ -90,7 +90,7 @@ export const visitorAccessOf = perCore((core) => {
       { accessGrant, origin }: VisitorCredentials,
       { resumed = false, closedToo = false, expiredToo = false } = {},
     ): Promise<Visitor> {
-      if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
+      if (accessGrant === '') throw new ServiceError('GrantMissing')
       const claims = await grantsOf(core).verify(accessGrant)
       const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
@@ -99,19 +99,19 @@ export const visitorAccessOf = perCore((core) => {
       const session = await (closedToo || resumed || hasExpired
         ? directory.sessions.reload(claims.sid)
         : directory.sessions.get(claims.sid))
-      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+      if (!session) throw new ServiceError('GrantInvalid')
       const [installation, connection] = await Promise.all([
         directory.installations.get(session.publicSiteKey),
         directory.connections.get(session.connectionId),
       ])
       if (!installation?.enabled || !isOriginAllowed(origin, installation.origins))
-        throw new ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
-      if (claims.org !== origin) throw new ServiceError(ErrorCode.ORIGIN_MISMATCH)
+        throw new ServiceError('OriginNotAllowed')
+      if (claims.org !== origin) throw new ServiceError('OriginMismatch')
       const end = classifyEnd(session, connection, grantExpiresAt.getTime())
       const mayBeClosed = closedToo && end === 'closed' && !hasExpired
       if (end && !resumed && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
       const isRefused = resumed ? !end && session.grantExpiresAt.getTime() <= now() : hasExpired && !expiredToo
-      if (isRefused) throw new ServiceError(ErrorCode.GRANT_EXPIRED)
+      if (isRefused) throw new ServiceError('GrantExpired')
       return { session, installation, grantIssuedAt, grantExpiresAt }
     },
 
@@ -131,7 +131,7 @@ export const visitorAccessOf = perCore((core) => {
      * good. `refused` is set if its site refuses it or if its latest grant has expired, which an operator
      * or a renewal can undo. `grantExpiresAt` is absent if the session does not exist.
      */
-    async endOf(sessionId: string): Promise<{ end?: SessionEnd; refused?: ErrorCode; grantExpiresAt?: Date }> {
+    async endOf(sessionId: string): Promise<{ end?: SessionEnd; refused?: PublicErrorCode; grantExpiresAt?: Date }> {
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
       const { connectionId, publicSiteKey, grantExpiresAt } = session
@@ -140,8 +140,8 @@ export const visitorAccessOf = perCore((core) => {
         directory.connections.reload(connectionId),
         directory.installations.reload(publicSiteKey),
       ])
-      const expired = grantExpiresAt.getTime() <= now() ? ErrorCode.GRANT_EXPIRED : undefined
-      const refused = isSiteAllowed(session, installation) ? expired : ErrorCode.ORIGIN_NOT_ALLOWED
+      const expired = grantExpiresAt.getTime() <= now() ? 'GrantExpired' : undefined
+      const refused = isSiteAllowed(session, installation) ? expired : 'OriginNotAllowed'
       return { end: classifyEnd(session, connection), refused, grantExpiresAt }
     },
 
@@ -149,7 +149,7 @@ export const visitorAccessOf = perCore((core) => {
     /** Throws the error for the end of a session that a write has found ended. */
     async rejectEnded(sessionId: string) {
       await live(sessionId)
-      throw new ServiceError(ErrorCode.SESSION_CLOSED)
+      throw new ServiceError('SessionClosed')
     },
   }
 })

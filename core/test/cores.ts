@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Scheduler } from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { PublicErrorCode } from '../../contract/errors.ts'
 import { signAssertion } from '../../test/support/assertion.ts'
 import { isLong, today } from '../../test/support/is-long.ts'
 import { latest } from '../../test/support/latest.ts'
@@ -258,8 +258,7 @@ export const newSubject = () => `customer-${randomUUID()}`
 export const codeOf = (attempt: Promise<unknown>) =>
   attempt.then(
     () => 'ok',
-    (error: { code?: ErrorCode; message: string }) =>
-      error.code === undefined ? error.message : ErrorCode[error.code],
+    (error: { code?: PublicErrorCode; message: string }) => (error.code === undefined ? error.message : error.code),
   )
 
 /** Sends a visitor's message. `clientOperationId` is also the text of the message. */

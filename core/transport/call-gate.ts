@@ -1,7 +1,6 @@
 import { getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
 import { admission, Places } from '#proto/access/v1/access_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
@@ -52,7 +51,7 @@ export function createCallGate(core: Core) {
       return (await slotFor(context, caller))?.leave ?? (() => {})
     } catch (error) {
       if (error instanceof NoSlotError && error.isGroupFull)
-        throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1, cause: error })
+        throw new ServiceError('RateLimited', { retryAfter: 1, cause: error })
       if (error instanceof NoSlotError) throw unavailable(error)
       throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
     }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { type DescMethod, getOption, type Message, toJson } from '@bufbuild/protobuf'
 import { type ContextValues, createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { consoleCaller } from '../operators/console-sessions.ts'
@@ -79,14 +78,14 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
     timer = setTimeout(check, Math.min(left, caller.requireActive ? signOutCheckMs : maxTimerMs)).unref()
     // If the read fails, the state of the session is unknown. The next check reads it again.
     caller.requireActive?.(true).catch((error: unknown) => {
-      if (error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED) end()
+      if (error instanceof ServiceError && error.code === 'Unauthenticated') end()
     })
   }
 
   try {
     for (;;) {
       const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
-        stopWaiting = () => reject(new ServiceError(ErrorCode.UNAUTHENTICATED))
+        stopWaiting = () => reject(new ServiceError('Unauthenticated'))
         if (timer === undefined) check()
         else if (hasEnded || expiresAt <= now()) end()
         iterator.next().then(resolve, reject)
@@ -105,7 +104,7 @@ export const callerIn = (values: ContextValues): Caller | undefined => values.ge
 
 export function callerOf(context: HandlerContext): Caller {
   const caller = callerIn(context.values)
-  if (!caller) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if (!caller) throw new ServiceError('Unauthenticated')
   return caller
 }
 
@@ -120,7 +119,7 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
   const { workspaceId } = callerOf(context)
   if (workspaceId === undefined || named === undefined || named === '' || named === workspaceId)
     return named || workspaceId
-  throw new ServiceError(ErrorCode.NOT_FOUND)
+  throw new ServiceError('NotFound')
 }
 
 /** Like `workspaceOf`, but fails with `ValidationFailed` if neither request nor token names a workspace. */

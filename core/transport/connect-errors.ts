@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect'
 import type { Logger } from 'pino'
-import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import { connectCodeOf, publicError } from '../../contract/errors.ts'
 import { stackFrames } from '../../platform/observability/stack-frames.ts'
@@ -10,7 +10,7 @@ import { isStoreFault } from '../mongodb/faults.ts'
 
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
-  return isStoreFault(error) ? unavailable(error) : new ServiceError(ErrorCode.INTERNAL_ERROR, { cause: error })
+  return isStoreFault(error) ? unavailable(error) : new ServiceError('InternalError', { cause: error })
 }
 
 /** Converts any error to its public form. */
@@ -31,7 +31,7 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
   if (error instanceof ConnectError) return error
   if (isCallerGone(error)) return new ConnectError('the caller closed the connection', Code.Canceled)
   const failure = toServiceError(error)
-  if (failure.code === ErrorCode.INTERNAL_ERROR || failure.code === ErrorCode.SERVICE_UNAVAILABLE) {
+  if (failure.code === 'InternalError' || failure.code === 'ServiceUnavailable') {
     const correlationId = correlationIdOf(header)
     logger.error({ procedure: url, correlationId, err: describe(failure.cause) }, 'call failed with an internal error')
   }

@@ -8,7 +8,7 @@ import {
   transformSplitEnvelope,
   type UniversalServerRequest,
 } from '@connectrpc/connect/protocol'
-import { ErrorCode, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { pointerToken } from '../../contract/errors.ts'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { ServiceError } from '../errors.ts'
@@ -79,7 +79,7 @@ function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>) {
 function requireKnown(type: DescMessage, bytes: Uint8Array) {
   const issues = issuesOf(type, bytes)
   if (issues.length === 0) return
-  const failure = new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: issues.slice(0, maxIssues) })
+  const failure = new ServiceError('ValidationFailed', { issues: issues.slice(0, maxIssues) })
   const detail = { desc: ErrorInfoSchema, value: toErrorInfo(failure) }
   throw new ConnectError(describe(issues[0]!), Code.InvalidArgument, undefined, [detail])
 }

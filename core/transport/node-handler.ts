@@ -6,7 +6,6 @@ import { pipe, transformJoinEnvelopes, transformSplitEnvelope } from '@connectrp
 import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../workspaces/access.ts'
@@ -83,7 +82,7 @@ export function createNodeHandler(options: {
 const hasValidToken = (caller: Promise<Caller>) =>
   caller.then(
     () => true,
-    (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
+    (error: unknown) => !(error instanceof ServiceError && error.code === 'Unauthenticated'),
   )
 
 /** Limits the message of a unary call, which is passed on as a whole. */

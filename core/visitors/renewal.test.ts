@@ -39,7 +39,7 @@ describe('a renewal', () => {
     expect(renewed.renewAfter.getTime()).toBe(renewed.expiresAt.getTime() - 300_000)
     expect(renewed.renewableUntil.getTime()).toBe(renewed.expiresAt.getTime() + 7_200_000)
     cores.advance(600)
-    expect(await codeOf(cores.send(session, 'with the old grant'))).toBe('GRANT_EXPIRED')
+    expect(await codeOf(cores.send(session, 'with the old grant'))).toBe('GrantExpired')
     expect(await codeOf(cores.send(renewed, 'with the new one'))).toBe('ok')
   })
 
@@ -53,19 +53,19 @@ describe('a renewal', () => {
     const key = randomUUID()
     const first = await renew(session, { key })
     expect(await renew(session, { key, core: cores.other })).toEqual(first)
-    expect(await codeOf(renew(session, { key, renewalToken: first.renewalToken }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await codeOf(renew(session, { key, renewalToken: first.renewalToken }))).toBe('IdempotencyConflict')
   })
 
   it('rejects a token that is two generations old, and the previous token after its grant has ended', async () => {
     const session = await cores.newSession()
     const second = await renew(session)
     const third = await renew(second)
-    expect(await codeOf(renew(third, { renewalToken: session.renewalToken }))).toBe('GRANT_INVALID')
+    expect(await codeOf(renew(third, { renewalToken: session.renewalToken }))).toBe('GrantInvalid')
     expect(await codeOf(renew(third, { renewalToken: second.renewalToken }))).toBe('ok')
     cores.advance(600)
     const fourth = await renew(third)
     cores.advance(grantLifetime - 600 + 1)
-    expect(await codeOf(renew(fourth, { renewalToken: third.renewalToken }))).toBe('GRANT_INVALID')
+    expect(await codeOf(renew(fourth, { renewalToken: third.renewalToken }))).toBe('GrantInvalid')
     expect(await codeOf(renew(fourth))).toBe('ok')
   })
 
@@ -78,6 +78,6 @@ describe('a renewal', () => {
       { _id: session.sessionId },
       { $set: { status: 'revoked' } },
     )
-    expect(await codeOf(renew(session))).toBe('SESSION_REVOKED')
+    expect(await codeOf(renew(session))).toBe('SessionRevoked')
   })
 })

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { findSession, followAddress, isBrowserBanned } from '../bans/bans.ts'
 import { isNetworkBanned, networkOf } from '../bans/network-bans.ts'
 import { inheritConsent } from '../consents/consents.ts'
@@ -116,7 +115,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
   const { connectionId, workspaceId, publicSiteKey, consent } = installation
   const pageContext = pageAtStart(core, installation, request.pageContext)
   const connection = await directoryOf(core).connections.get(connectionId)
-  if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
+  if (connection?.status !== 'enabled') throw new ServiceError('ConnectionDisabled')
   const network = await networkOf(core, connectionId, request.clientAddress)
 
   const session = newSession(
@@ -147,7 +146,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
   const bans = await Promise.all([isBrowserBanned(core, session), isNetworkBanned(core, network)])
   if (bans.includes(true)) {
     await sessionStoreOf(core).end(session.sessionId, 'banned')
-    throw new ServiceError(ErrorCode.VISITOR_BANNED)
+    throw new ServiceError('VisitorBanned')
   }
   if (consent) await inheritConsent(core, session)
   if (request.pageContext && !pageContext)
@@ -209,7 +208,7 @@ export async function renewSession(
   },
 ): Promise<Repeatable<SessionContent>> {
   const { session: known } = await visitorAccessOf(core).authorize(credentials, { expiredToo: true })
-  if (known.sessionId !== sessionId) throw new ServiceError(ErrorCode.GRANT_INVALID)
+  if (known.sessionId !== sessionId) throw new ServiceError('GrantInvalid')
   validate(field('/renewalToken', renewalToken, text(1, 256)), field('/lastSeenEventId', lastSeenEventId, text(1, 256)))
   const contents = sessionContentsOf(core)
   const input = { sessionId, renewalToken, lastSeenEventId }
@@ -258,7 +257,7 @@ async function rotate(
   }
   const isPrevious = generation > 0 && grantsOf(core).isRenewalToken(renewalToken, sessionId, generation - 1)
   const isValid = isPrevious && (previousUntil.getTime() > core.now() || rotatedBy === operation)
-  if (!isValid) throw new ServiceError(ErrorCode.GRANT_INVALID)
+  if (!isValid) throw new ServiceError('GrantInvalid')
   if (await sessionStoreOf(core).extend(sessionId, generation, ends))
     return { session, grant: { ...times, generation } }
   return rotate(core, sessionId, renewalToken, operation)

@@ -46,7 +46,7 @@ describe('a session whose grant has expired', () => {
     await answer(cores.core, session, 'meanwhile')
     cores.advance(20 * 60)
     for (const core of cores.cores)
-      expect(await codeOf(cores.send(session, 'too early', { core }))).toBe('GRANT_EXPIRED')
+      expect(await codeOf(cores.send(session, 'too early', { core }))).toBe('GrantExpired')
     const renewed = await renew(session, { core: cores.other })
     expect(renewed).toMatchObject({
       sessionId: session.sessionId,
@@ -55,7 +55,7 @@ describe('a session whose grant has expired', () => {
     })
     await cores.send(renewed, 'after')
     expect(await cores.history(renewed)).toEqual(['before', 'meanwhile', 'after'])
-    expect(await codeOf(cores.send(session, 'with the old grant'))).toBe('GRANT_EXPIRED')
+    expect(await codeOf(cores.send(session, 'with the old grant'))).toBe('GrantExpired')
   })
 
   it('can be renewed until two hours after the end of its latest grant', async () => {
@@ -64,8 +64,8 @@ describe('a session whose grant has expired', () => {
     expect(renewed.renewableUntil.getTime() - renewed.expiresAt.getTime()).toBe(renewable * 1000)
     cores.advance(grantLifetime + renewable + 1)
     for (const core of cores.cores) {
-      expect(await codeOf(renew(renewed, { core }))).toBe('SESSION_EXPIRED')
-      expect(await codeOf(cores.send(renewed, 'too late', { core }))).toBe('SESSION_EXPIRED')
+      expect(await codeOf(renew(renewed, { core }))).toBe('SessionExpired')
+      expect(await codeOf(cores.send(renewed, 'too late', { core }))).toBe('SessionExpired')
     }
   })
 
@@ -81,12 +81,12 @@ describe('a session whose grant has expired', () => {
     const last = await renew(session)
     expect([last.expiresAt, last.renewableUntil]).toEqual([endsAt, endsAt])
     cores.advance(6)
-    expect(await codeOf(renew(last))).toBe('SESSION_EXPIRED')
+    expect(await codeOf(renew(last))).toBe('SessionExpired')
   })
 
   it.each([
-    ['revoked', 'SESSION_REVOKED', (sessionId: string) => revokeSession(cores.core, sessionId)],
-    ['banned', 'VISITOR_BANNED', (sessionId: string) => banSession(cores.core, sessionId, '')],
+    ['revoked', 'SessionRevoked', (sessionId: string) => revokeSession(cores.core, sessionId)],
+    ['banned', 'VisitorBanned', (sessionId: string) => banSession(cores.core, sessionId, '')],
   ])('cannot be renewed after it was %s meanwhile', async (_, code, end) => {
     const session = await sleepingSession()
     await end(session.sessionId)
@@ -125,9 +125,9 @@ describe('the renewal token of a session whose grant has expired', () => {
     cores.advance(grantLifetime - 10)
     expect((await renew(session)).renewalToken).toBe(first.renewalToken)
     cores.advance(11)
-    expect(await codeOf(renew(session))).toBe('GRANT_INVALID')
+    expect(await codeOf(renew(session))).toBe('GrantInvalid')
     expect(await codeOf(renew(first))).toBe('ok')
-    expect(await codeOf(renew(session))).toBe('GRANT_INVALID')
+    expect(await codeOf(renew(session))).toBe('GrantInvalid')
   })
 
   it('returns the first response if the same renewal is repeated after a sleep, and the returned grant can be renewed', async () => {
@@ -137,7 +137,7 @@ describe('the renewal token of a session whose grant has expired', () => {
     const lost = await renew(session, { key })
     cores.advance(30 * 60)
     expect(await renew(session, { key, core: cores.other })).toEqual(lost)
-    expect(await codeOf(cores.send(lost, 'too early'))).toBe('GRANT_EXPIRED')
+    expect(await codeOf(cores.send(lost, 'too early'))).toBe('GrantExpired')
     expect(await codeOf(renew(lost))).toBe('ok')
   })
 
@@ -223,7 +223,7 @@ describe('while the grant of a session has expired', () => {
       })
     const { commandId } = await request()
     const key = randomUUID()
-    expect(await codeOf(acknowledge(session, commandId, key))).toBe('GRANT_EXPIRED')
+    expect(await codeOf(acknowledge(session, commandId, key))).toBe('GrantExpired')
     const renewed = await renew(session)
     const { content } = await acknowledge(renewed, commandId, key)
     expect(content.state).toBe('granted')
@@ -231,7 +231,7 @@ describe('while the grant of a session has expired', () => {
     const late = await request()
     cores.advance(61)
     expect(await findCommand(cores.core, late.commandId)).toMatchObject({ state: 'expired' })
-    expect(await codeOf(request())).toBe('SESSION_EXPIRED')
+    expect(await codeOf(request())).toBe('SessionExpired')
   })
 
   const closed = (session: SessionContent, key: string, scope: 'continuity' | 'panel') =>
@@ -252,7 +252,7 @@ describe('while the grant of a session has expired', () => {
   )('%s is rejected, and succeeds with the same key after the renewal', async (_, operation) => {
     const session = await sleepingSession()
     const key = randomUUID()
-    expect(await codeOf(operation(session, key))).toBe('GRANT_EXPIRED')
+    expect(await codeOf(operation(session, key))).toBe('GrantExpired')
     const renewed = await renew(session)
     const first = await operation(renewed, key)
     expect(await operation(renewed, key)).toBe(first)

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import type { Keyring } from '../keys/keyring.ts'
@@ -115,7 +114,7 @@ export function createAccess(
         expiresAt: exp === undefined ? Number.POSITIVE_INFINITY : exp * 1000,
       }
     } catch (error) {
-      throw new ServiceError(ErrorCode.UNAUTHENTICATED, { cause: refusalOf(token, error) })
+      throw new ServiceError('Unauthenticated', { cause: refusalOf(token, error) })
     }
   }
 
@@ -155,10 +154,10 @@ export function createAccess(
       let caller: Caller
       if (secret !== undefined && consoleCaller) caller = await consoleCaller(secret)
       else if (token !== undefined) caller = await verify(token)
-      else throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      else throw new ServiceError('Unauthenticated')
       if (!caller.scopes.has(scope)) {
         const cause = new TokenRefusal('scope', `${quoted(caller.subject)} lacks the scope ${scope}`)
-        throw new ServiceError(ErrorCode.PERMISSION_DENIED, { cause })
+        throw new ServiceError('PermissionDenied', { cause })
       }
       return caller
     },

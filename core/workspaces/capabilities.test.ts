@@ -76,7 +76,7 @@ describe('with the capability `pageContext` off', () => {
     const { at, visitor, set } = await newChat()
     await set({ pageContext: false })
     const { credentials } = visitor
-    expect(await codeOf(reportPage(cores.core, { credentials, pageContext }))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(reportPage(cores.core, { credentials, pageContext }))).toBe('RouteNotAdvertised')
     const message = { credentials, clientOperationId: key(), body: 'Hi', contentType: 'text', pageContext }
     await sendAsVisitor(cores.core, message)
     const request = { publicSiteKey: at.publicSiteKey, origin: site, clientInstanceId: key(), pageContext }
@@ -101,7 +101,7 @@ describe('with the capability `identity` off', () => {
     const { at, visitor, set } = await newChat()
     const verified = await cores.identify(await cores.newVisitor(at), at.sign())
     await set({ identity: false })
-    expect(await codeOf(cores.identify(visitor, at.sign()))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(cores.identify(visitor, at.sign()))).toBe('RouteNotAdvertised')
     expect((await findSession(cores.core, visitor.sessionId)).identity).toBeUndefined()
     expect((await cores.clear(verified)).identityState).toBe('anonymous')
   })
@@ -125,7 +125,7 @@ describe('with the capability `identity` off', () => {
         cores.advance(16)
         const { successor } = await findSession(cores.core, visitor.sessionId)
         const repeated = await codeOf(cores.identify(visitor, assertion, { key: same }))
-        expect(repeated).toBe(successor ? 'ok' : 'ROUTE_NOT_ADVERTISED')
+        expect(repeated).toBe(successor ? 'ok' : 'RouteNotAdvertised')
         return died
       })
     },
@@ -137,10 +137,10 @@ describe('with the capability `typing` off', () => {
     const { visitor, set } = await newChat()
     await set({ typing: false })
     const { conversationId, credentials } = visitor
-    expect(await codeOf(setTypingOfVisitor(cores.core, credentials, 'started'))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(setTypingOfVisitor(cores.core, credentials, 'started'))).toBe('RouteNotAdvertised')
     const agent = { displayName: 'Ada' }
     const byAgent = () => setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
-    expect(await codeOf(byAgent())).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(byAgent())).toBe('RouteNotAdvertised')
     await set({ typing: true })
     expect(await codeOf(byAgent())).toBe('ok')
   })
@@ -154,10 +154,10 @@ describe('with the capability `navigation` off', () => {
     const { content } = await requestNavigation(cores.core, request, operator)
     await set({ navigation: false })
     const { clientOperationId: _, ...another } = request
-    expect(await codeOf(requestNavigation(cores.core, another, operator))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(requestNavigation(cores.core, another, operator))).toBe('RouteNotAdvertised')
     expect((await requestNavigation(cores.core, request, operator)).replayed).toBe(true)
     for (const outcome of ['accepted', 'declined', 'unsupported'])
-      expect(await codeOf(acknowledge(visitor, content.commandId, outcome))).toBe('ROUTE_NOT_ADVERTISED')
+      expect(await codeOf(acknowledge(visitor, content.commandId, outcome))).toBe('RouteNotAdvertised')
     expect((await cancelCommand(cores.core, content.commandId, operator)).state).toBe('cancelled')
   })
 
@@ -192,9 +192,9 @@ describe('with the capability `screenshots` off', () => {
     const [pending, granted] = [(await ask()).content.commandId, (await ask()).content.commandId]
     await consent(visitor, granted)
     await set({ screenshots: false })
-    expect(await codeOf(ask())).toBe('ROUTE_NOT_ADVERTISED')
-    expect(await codeOf(consent(visitor, pending))).toBe('ROUTE_NOT_ADVERTISED')
-    expect(await codeOf(upload(visitor, granted))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(ask())).toBe('RouteNotAdvertised')
+    expect(await codeOf(consent(visitor, pending))).toBe('RouteNotAdvertised')
+    expect(await codeOf(upload(visitor, granted))).toBe('RouteNotAdvertised')
   })
 
   it('a running upload stores nothing, and a repeat of a finished upload returns the first result', async () => {
@@ -207,7 +207,7 @@ describe('with the capability `screenshots` off', () => {
     const same = key()
     await upload(visitor, done, { idempotencyKey: same })
     const chunks = pngChunks(() => set({ screenshots: false }))
-    expect(await codeOf(upload(visitor, slow, { chunks }))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(upload(visitor, slow, { chunks }))).toBe('RouteNotAdvertised')
     expect((await findCommand(cores.core, slow)).screenshot).toBeUndefined()
     expect((await upload(visitor, done, { idempotencyKey: same })).replayed).toBe(true)
   })
@@ -229,6 +229,6 @@ describe('with the capability of a form or the retry route off', () => {
     await set({ offlineForm: true, messageRetryRoute: true })
     expect([await codeOf(form()), await codeOf(retry())]).toEqual(['ok', 'ok'])
     await set({ offlineForm: false, messageRetryRoute: false })
-    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['ROUTE_NOT_ADVERTISED', 'ROUTE_NOT_ADVERTISED'])
+    expect([await codeOf(form()), await codeOf(retry())]).toEqual(['RouteNotAdvertised', 'RouteNotAdvertised'])
   })
 })

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { isShown } from '../keys/secret-box.ts'
@@ -24,7 +23,7 @@ export const newIdentitySecret = (core: Core, kid: string): SealedIdentitySecret
 /** Returns the secret, masked unless it is fresh. Errors: `IdempotencyConflict` if it is no longer accepted. */
 export function openIdentitySecret(core: Core, { identitySecrets }: Installation, kid: string): IdentitySecret {
   const found = identitySecrets.find((secret) => secret.kid === kid)
-  if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  if (!found) throw new ServiceError('IdempotencyConflict')
   return { kid, secret: isShown(found.createdAt, dateOf(core)) ? core.secretBox.open(found.sealed) : '••••' }
 }
 
@@ -46,7 +45,7 @@ export function rotatedIdentitySecrets(
   const kept = replaced.filter((secret) => !seenReplaced.has(secret.kid) || age(secret) < overlapSeconds * 1000)
   if (kept.length >= maxReplaced) {
     const retryAfter = Math.ceil(overlapSeconds - Math.max(...kept.map(age)) / 1000)
-    throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: Math.max(1, retryAfter) })
+    throw new ServiceError('RateLimited', { retryAfter: Math.max(1, retryAfter) })
   }
   return [
     fresh,

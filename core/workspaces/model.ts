@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type {
   Appearance as AppearanceOfProto,
   AppearanceTranslation,
@@ -150,7 +149,7 @@ export function requireCapability(
   { capabilities }: Pick<Installation, 'capabilities'>,
   capability: keyof Capabilities,
 ) {
-  if (!capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+  if (!capabilities[capability]) throw new ServiceError('RouteNotAdvertised')
 }
 
 export const defaultCapabilities: Capabilities = {

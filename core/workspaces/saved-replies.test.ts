@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { deleteObject } from '../privacy/deletions.ts'
 import { testCores } from '../test/cores.ts'
@@ -30,7 +29,7 @@ describe('saved replies', () => {
   it('are rejected with an invalid shortcut or body, above the limit and without a workspace', async () => {
     const { workspaceId } = await cores.newSite()
     const { core } = cores
-    const invalid = { code: ErrorCode.VALIDATION_FAILED }
+    const invalid = { code: 'ValidationFailed' }
     for (const shortcut of ['', 'Hours', 'a b', 'a.b', '$set', '__proto__', 'x'.repeat(33)])
       await expect(saveReply(core, workspaceId, { shortcut, body: 'text' })).rejects.toMatchObject(invalid)
     await expect(deleteSavedReply(core, workspaceId, 'a.b')).rejects.toMatchObject(invalid)
@@ -40,7 +39,7 @@ describe('saved replies', () => {
     await expect(saveReply(core, workspaceId, { shortcut: 'more', body: 'text' })).rejects.toMatchObject(invalid)
     await saveReply(core, workspaceId, { shortcut: 'r7', body: 'changed' })
     expect(await listSavedReplies(core, workspaceId)).toHaveLength(100)
-    await expect(listSavedReplies(core, 'ws_unknown')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(listSavedReplies(core, 'ws_unknown')).rejects.toMatchObject({ code: 'NotFound' })
   })
 
   itLong('are at most 100 in a workspace, even if several are saved at once', async () => {
@@ -61,8 +60,8 @@ describe('saved replies', () => {
     const { core } = cores
     await saveReply(core, workspaceId, { shortcut: 'bye', body: 'Goodbye' })
     await deleteObject(core, 'workspace', workspaceId, undefined)
-    await expect(listSavedReplies(core, workspaceId)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(listSavedReplies(core, workspaceId)).rejects.toMatchObject({ code: 'NotFound' })
     const late = saveReply(cores.other, workspaceId, { shortcut: 'late', body: 'text' })
-    await expect(late).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(late).rejects.toMatchObject({ code: 'NotFound' })
   })
 })

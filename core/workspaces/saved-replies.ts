@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { field, messageBody, validate } from '../rules.ts'
@@ -14,7 +13,7 @@ const maxReplies = 100
 /** Returns the replies in the order of their shortcuts. Errors: NotFound. */
 export async function listSavedReplies({ db }: Core, workspaceId: string): Promise<SavedReply[]> {
   const found = await db.workspaces.findOne(existing(workspaceId), { projection: { savedReplies: 1 } })
-  if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!found) throw new ServiceError('NotFound')
   return Object.entries(found.savedReplies ?? {})
     .map(([shortcut, body]) => ({ shortcut, body }))
     .sort((one, other) => (one.shortcut < other.shortcut ? -1 : 1))

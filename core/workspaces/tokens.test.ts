@@ -41,11 +41,11 @@ describe('a revoked token', () => {
       const changed = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`
       expect(await revoke(token)).toBe('ok')
       expect(await revoke(token)).toBe('ok')
-      expect(await onBoth(token)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED'])
-      expect(await onBoth(changed)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED'])
+      expect(await onBoth(token)).toEqual(['Unauthenticated', 'Unauthenticated'])
+      expect(await onBoth(changed)).toEqual(['Unauthenticated', 'Unauthenticated'])
       expect(await onBoth(other)).toEqual(['ok', 'ok'])
       cores.advance(70)
-      expect(await onBoth(token)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED'])
+      expect(await onBoth(token)).toEqual(['Unauthenticated', 'Unauthenticated'])
     },
   )
 
@@ -56,7 +56,7 @@ describe('a revoked token', () => {
     expect(await use(token)).toBe('ok')
     const unused = await accessOf(cores.core).issue({ subject: 'also unused', scopes, workspaceId })
     expect(await revoke(unused)).toBe('ok')
-    expect(await onBoth(unused)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED'])
+    expect(await onBoth(unused)).toEqual(['Unauthenticated', 'Unauthenticated'])
   })
 
   it('ends its streams on every core', async () => {
@@ -91,12 +91,12 @@ describe('a revoked token', () => {
     const signedIn = await signIn(core, { workspaceSession }, 'Eve', '')
     for (const each of [token, workspaceSession]) expect(await revoke(each)).toBe('ok')
     for (const core of cores.cores) {
-      expect(await codeOf(findConsoleSession(core, secret))).toBe('UNAUTHENTICATED')
-      expect(await codeOf(consoleCaller(core, signedIn.secret))).toBe('UNAUTHENTICATED')
+      expect(await codeOf(findConsoleSession(core, secret))).toBe('Unauthenticated')
+      expect(await codeOf(consoleCaller(core, signedIn.secret))).toBe('Unauthenticated')
       expect(await codeOf(findConsoleSession(core, other.secret))).toBe('ok')
     }
     for (const credential of [left, ofSession, { workspaceSession }])
-      expect(await codeOf(signIn(cores.other, credential, 'Ada', ''))).toBe('UNAUTHENTICATED')
+      expect(await codeOf(signIn(cores.other, credential, 'Ada', ''))).toBe('Unauthenticated')
   })
 })
 
@@ -117,7 +117,7 @@ it('the revocation of a token ends the invitations that it made, also after the 
   const { removeAt, expiresAt } = (await tokens.findOne({ _id: tokenIdOf(token) }))!
   expect(removeAt!.getTime() - expiresAt!.getTime()).toBeGreaterThan(7 * 86_400_000)
   cores.advance(86_400)
-  expect(await codeOf(signIn(cores.other, revoked, 'Eve', ''))).toBe('UNAUTHENTICATED')
+  expect(await codeOf(signIn(cores.other, revoked, 'Eve', ''))).toBe('Unauthenticated')
   expect(await codeOf(signIn(cores.other, kept, 'Ada', ''))).toBe('ok')
 })
 

@@ -1,4 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
@@ -24,8 +23,7 @@ const revokedOf = perCore((core) =>
 
 /** Rejects a revoked token with `Unauthenticated`. Every core knows of a revocation within a second. */
 export async function requireLiveToken(core: Core, tokenId: string, isRoutine = false) {
-  if ((await revokedOf(core).get(revokedTokens, isRoutine))?.has(tokenId))
-    throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  if ((await revokedOf(core).get(revokedTokens, isRoutine))?.has(tokenId)) throw new ServiceError('Unauthenticated')
 }
 
 /** Notes the use of a verified token without a wait. Errors: `Unauthenticated` if the token is revoked. */
@@ -59,7 +57,7 @@ export async function revokeToken(
   if (!tokenIdForm.test(tokenId)) throw invalid('/tokenId', 'pattern')
   const revocation = { by, at: dateOf(core), ...(workspaceId !== undefined && { workspaceId }) }
   const isKnown = await wakeupsOf(core).changing([revokedTokens], () => storeRevocation(core, tokenId, revocation))
-  if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
+  if (!isKnown) throw new ServiceError('NotFound')
 }
 
 /** Returns tokens by their last use or revocation, newest first. Errors: `ValidationFailed`. */

@@ -7,7 +7,6 @@ import {
   type RemoteJWKSetOptions,
 } from 'jose'
 import { OperatorScopeSchema } from '#proto/access/v1/access_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { SettingError } from '../../platform/settings/settings.ts'
 import { perCore } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
@@ -93,7 +92,7 @@ export function createWorkspaceSessions(
         throw error
       }
     }
-    if (!keySet) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    if (!keySet) throw new ServiceError('Unauthenticated')
     return (await jwtVerify(token, publicKeyFrom(keySet), { ...rules, algorithms: publicKeyAlgorithms })).payload
   }
 
@@ -102,10 +101,10 @@ export function createWorkspaceSessions(
     async verify(token: string): Promise<WorkspaceSession> {
       const { sub, wid, scope, exp } = await payloadOf(token).catch((error: unknown) => {
         if (error instanceof ServiceError) throw error
-        throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+        throw new ServiceError('Unauthenticated')
       })
       const whole = isName(sub) && isName(wid) && typeof scope === 'string' && exp !== undefined
-      if (!whole) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      if (!whole) throw new ServiceError('Unauthenticated')
       return {
         subject: sub,
         workspaceId: wid,

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { entriesAllowing, isOriginAllowed } from '../../contract/origins.ts'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
@@ -219,9 +218,9 @@ export async function isOriginKnown(core: Core, origin: string): Promise<boolean
  */
 export async function installationFor(core: Core, publicSiteKey: string, origin: string): Promise<Installation> {
   const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
-  if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)
-  if (!isOriginAllowed(origin, installation.origins)) throw new ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
+  if (!installation?.enabled) throw new ServiceError('InstallationNotFound')
+  if (!isOriginAllowed(origin, installation.origins)) throw new ServiceError('OriginNotAllowed')
   const connection = await siteDirectoryOf(core).connections.get(installation.connectionId)
-  if (connection?.status !== 'enabled') throw new ServiceError(ErrorCode.CONNECTION_DISABLED)
+  if (connection?.status !== 'enabled') throw new ServiceError('ConnectionDisabled')
   return installation
 }

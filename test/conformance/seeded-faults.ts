@@ -74,7 +74,7 @@ export const seededFaults: SeededFault[] = [
     'C1.32',
     'accepts other input with the same idempotency key',
     'core/idempotency',
-    'if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)',
+    "if (earlier.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')",
     '',
   ),
   fault(

@@ -1,6 +1,5 @@
 import type { Message } from '@bufbuild/protobuf'
 import type { ConnectRouter, HandlerContext, ServiceImpl } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { HookSchema, HookService, type ListHooksRequest, type UpdateHookRequest } from '#proto/hook/v1/hook_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
@@ -59,7 +58,7 @@ function destinationCalls<Answer>(
   /** Errors: `SubscriptionNotFound`, also for a lead subscription that is called as a hook. */
   async function get(id: string, by: Requester) {
     const found = await getSubscription(core, id, by)
-    if (listed === 'hooks' && !isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    if (listed === 'hooks' && !isHook(found.subscription)) throw new ServiceError('SubscriptionNotFound')
     return found
   }
 
@@ -244,7 +243,7 @@ export function hookService(router: ConnectRouter, core: Core) {
     async deleteHook(request, context) {
       // An unknown id may belong to a hook that an earlier call has deleted.
       const found = await getSubscription(core, request.hookId, callerOf(context)).catch(ifUnknown)
-      if (found && !isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+      if (found && !isHook(found.subscription)) throw new ServiceError('SubscriptionNotFound')
       return deletion(context, request, 'subscription', request.hookId)
     },
 
@@ -258,7 +257,7 @@ export function hookService(router: ConnectRouter, core: Core) {
 }
 
 function ifUnknown(error: unknown): undefined {
-  if (!(error instanceof ServiceError) || error.code !== ErrorCode.SUBSCRIPTION_NOT_FOUND) throw error
+  if (!(error instanceof ServiceError) || error.code !== 'SubscriptionNotFound') throw error
 }
 
 /** The event types are checked together with the other settings. */

@@ -1,5 +1,4 @@
 import type { ConnectRouter } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   type CaptureLeadRequest,
   FormKind,
@@ -28,7 +27,7 @@ export function leadService(router: ConnectRouter, core: Core) {
 
     /** Workers serve all workspaces, so tokens limited to one workspace are rejected. */
     workDeliveries(messages, context) {
-      if (callerWorkspace(context) !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (callerWorkspace(context) !== undefined) throw new ServiceError('PermissionDenied')
       return workDeliveries(core, messages, context.signal)
     },
 

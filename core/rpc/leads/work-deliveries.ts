@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   AttemptPhase,
   type AttemptResult as AttemptResultMessage,
@@ -119,7 +118,7 @@ export async function* workDeliveries(
       if (isIn('draining')) void drain()
     }
     unanswered += results.length + renewals.length
-    if (unanswered > maxUnanswered) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
+    if (unanswered > maxUnanswered) throw new ServiceError('RateLimited', { retryAfter: 1 })
     if (results.length > 0) record(results).catch(finish)
     if (renewals.length > 0) renew(renewals).catch(finish)
   }
@@ -198,7 +197,7 @@ const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string })
 
 /** Answers an invalid result like a late one, so that it does not block the others. */
 function refuse(error: unknown) {
-  if (error instanceof ServiceError && error.code === ErrorCode.VALIDATION_FAILED) return false
+  if (error instanceof ServiceError && error.code === 'ValidationFailed') return false
   throw error
 }
 
