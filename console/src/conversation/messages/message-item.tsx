@@ -109,7 +109,7 @@ export function OutgoingItem({ message, thread, addToReply }: OutgoingItemProps)
       {state === 'sending' ? (
         <div class="message-foot">Sending…</div>
       ) : (
-        <div class="outgoing-failed">
+        <div class="outgoing-failed field-error">
           <p>
             {state === 'waiting'
               ? 'Not sent yet. The console tries again until the service answers.'
