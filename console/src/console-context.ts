@@ -1,8 +1,7 @@
-import type { ReadonlySignal } from '@preact/signals'
+import { type ReadonlySignal, signal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext, useLayoutEffect } from 'preact/hooks'
 import type { Alerts } from './alerts/alerts.ts'
-import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
 import type { Drafts, Outbox } from './conversation/composer/outbox.ts'
 import type { Inbox } from './inbox/inbox.ts'
@@ -24,6 +23,20 @@ export interface Console {
   alerts: Alerts
   /** Names of the colleagues who look at the shown conversation. */
   others: ReadonlySignal<readonly string[]>
+}
+
+export type Announcer = ReturnType<typeof createAnnouncer>
+
+/** Holds the text of a polite live region, which screen readers announce. */
+export function createAnnouncer() {
+  const text = signal('')
+  return {
+    text,
+    say(next: string) {
+      // Screen readers do not announce an unchanged text, so a repeated text gets a trailing space.
+      text.value = text.value === next ? `${next}\u00a0` : next
+    },
+  }
 }
 
 export const ConsoleContext = createContext<Console | undefined>(undefined)

@@ -1,9 +1,9 @@
 import { createConnectTransport } from '@connectrpc/connect-web'
 import { render } from 'preact'
-import { createAnnouncer } from './announcer.ts'
 import { authorize, createApi } from './api.ts'
 import { App } from './app.tsx'
-import { addIdempotencyKeys, createOperations } from './operations.ts'
+import { createAnnouncer } from './console-context.ts'
+import { addIdempotencyKeys } from './operations.ts'
 import { createRouter } from './router.ts'
 import { createSessionCalls, createSessionHolder, takeSignInFragment } from './session.ts'
 import { createShortcuts } from './shortcuts.ts'
@@ -32,7 +32,7 @@ const api = createApi(
   createConnectTransport({
     baseUrl: `${location.origin}/rpc`,
     useBinaryFormat: true,
-    interceptors: [addIdempotencyKeys(createOperations()), authorize(() => holder.current.value?.id, holder.refused)],
+    interceptors: [addIdempotencyKeys(), authorize(() => holder.current.value?.id, holder.refused)],
   }),
 )
 

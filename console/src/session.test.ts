@@ -38,16 +38,16 @@ function newBrowser() {
         async signIn(credential, { displayName }) {
           if ('link' in credential && credential.link !== 'good') return 'refused'
           made += 1
-          const times = { expiresAt: Date.now() + 30 * 86_400_000 }
+          const times = { expiresAt: new Date(Date.now() + 30 * 86_400_000).toISOString() }
           signedIn = { id: `s${made}`, workspaceId: 'ws_1', operator: 'ada', displayName, scopes: [], ...times }
           return { value: signedIn }
         },
         options: () => answer({ provider: false, mail: false }),
         describeLink: () => answer({ workspaceName: 'Shop', firstOwner: false, invitation: false }),
         mailLink: () => answer(undefined),
-        beginPasskey: () => answer({}),
+        beginPasskey: () => answer({ options: '{}' }),
         signInWithPasskey: async () => 'refused',
-        beginAtProvider: () => answer<string>(undefined),
+        beginAtProvider: () => answer<{ url: string }>(undefined),
         async signOut() {
           if (!state.isReachable) return 'unreachable'
           signedIn = undefined

@@ -72,7 +72,7 @@ export function createSessionHolder({
   function watchExpiry() {
     clearTimeout(timer)
     if (!current.value) return
-    const left = current.value.expiresAt - now()
+    const left = Date.parse(current.value.expiresAt) - now()
     if (left <= 0) end('expired')
     else timer = setTimeout(watchExpiry, Math.min(left, maxTimerMs))
   }
@@ -82,8 +82,8 @@ export function createSessionHolder({
     const before = changes
     const result = await calls.current()
     if (before !== changes) return
-    if (typeof result === 'object') begin(result.value)
-    else if (result === 'refused') end('rejected')
+    if (typeof result === 'object' && result.value) begin(result.value)
+    else if (typeof result === 'object' || result === 'refused') end('rejected')
     else if (!current.value) {
       loading.value = 'unreachable'
       setTimeout(() => void load(), retryMs)
@@ -204,8 +204,8 @@ export interface WorkspaceSession {
   scopes: string[]
   /** Whether it is the session of an account of the team. */
   account?: boolean
-  /** Expiry in milliseconds since the epoch. */
-  expiresAt: number
+  /** ISO time. */
+  expiresAt: string
 }
 
 type Credential = { link: string } | { token: string }
@@ -234,21 +234,13 @@ type SessionCalls = ReturnType<typeof createSessionCalls>
 export const consoleHeader = ['X-Service-Console', '1'] as const
 
 export function createSessionCalls(request: typeof fetch) {
-  async function call<T>(
-    path: string,
-    body: unknown,
-    read: (answer: Response) => Promise<{ value: T } | undefined>,
-  ): Promise<CallResult<T>> {
+  async function call<T>(path: string, input?: object): Promise<CallResult<T>> {
+    const headers = new Headers([[...consoleHeader]])
+    if (input) headers.set('Content-Type', 'application/json')
     try {
-      const answer = await request(`/console/session/${path}`, {
-        method: 'POST',
-        headers: {
-          [consoleHeader[0]]: consoleHeader[1],
-          ...(body !== undefined && { 'Content-Type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      })
-      if (answer.ok) return (await read(answer)) ?? 'refused'
+      const body = input && JSON.stringify(input)
+      const answer = await request(`/console/session/${path}`, { method: 'POST', headers, body })
+      if (answer.ok) return { value: answer.status === 204 ? undefined : await answer.json() }
       if (answer.status === 400) return 'invalid'
       return answer.status === 401 || answer.status === 403 ? 'refused' : 'unreachable'
     } catch {
@@ -257,32 +249,21 @@ export function createSessionCalls(request: typeof fetch) {
   }
 
   return {
-    current: () => call('current', undefined, readSession),
-    signIn: (credential: Credential, names: SignInNames) => call('sign-in', { ...credential, ...names }, readSession),
+    /** Returns no session if there is none. */
+    current: () => call<WorkspaceSession | undefined>('current'),
+    signIn: (credential: Credential, names: SignInNames) =>
+      call<WorkspaceSession>('sign-in', { ...credential, ...names }),
     /** Returns what a link is for. Does not use it. */
-    describeLink: (link: string) => call<LinkDescription>('link', { link }, readJson),
+    describeLink: (link: string) => call<LinkDescription>('link', { link }),
     /** Asks for a mailed link. The answer does not tell whether there is an account. */
-    mailLink: (mail: string) => call('mail', { mail }, async () => ({ value: undefined })),
-    /** Begins a sign-in with a passkey. Returns the options for the browser. */
-    beginPasskey: () =>
-      call<object>('passkey/begin', undefined, async (answer) => ({
-        value: JSON.parse((await answer.json()).options),
-      })),
-    signInWithPasskey: (response: object) => call('passkey', { response: JSON.stringify(response) }, readSession),
+    mailLink: (mail: string) => call<undefined>('mail', { mail }),
+    /** Begins a sign-in with a passkey. Returns the options for the browser, as JSON. */
+    beginPasskey: () => call<{ options: string }>('passkey/begin'),
+    signInWithPasskey: (response: object) => call<WorkspaceSession>('passkey', { response: JSON.stringify(response) }),
     /** Whether operators can sign in at an identity provider, and by mail. */
-    options: () => call<{ provider: boolean; mail: boolean }>('options', undefined, readJson),
+    options: () => call<{ provider: boolean; mail: boolean }>('options'),
     /** Begins a sign-in at the provider. Returns the address of its page. */
-    beginAtProvider: () =>
-      call<string>('provider', undefined, async (answer) => ({ value: (await answer.json()).url })),
-    signOut: () => call('sign-out', undefined, async () => ({ value: undefined })),
+    beginAtProvider: () => call<{ url: string }>('provider'),
+    signOut: () => call<undefined>('sign-out'),
   }
-}
-
-const readJson = async (answer: Response) => ({ value: await answer.json() })
-
-/** Returns undefined for the answer without a session (204). */
-async function readSession(answer: Response): Promise<{ value: WorkspaceSession } | undefined> {
-  if (answer.status === 204) return undefined
-  const { expiresAt, ...session } = await answer.json()
-  return { value: { ...session, expiresAt: Date.parse(expiresAt) } }
 }

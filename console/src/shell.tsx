@@ -89,7 +89,7 @@ export function Shell() {
           </span>
           <span class="workspace-name ellipsis">{workspace.value?.name ?? session.workspaceId}</span>
         </div>
-        <div class={hasMore ? 'area-groups all' : 'area-groups'}>
+        <div class={hasMore ? 'stack area-groups all' : 'stack area-groups'}>
           {groups.map((group) => (
             <ul key={group.title} class="areas" aria-label={group.title}>
               {group.areas.map(({ name, view, isTab }) => (

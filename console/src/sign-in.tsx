@@ -88,14 +88,15 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     attempt(async () => {
       const begun = await holder.calls.beginAtProvider()
       if (typeof begun !== 'object') return { text: providerProblems.unavailable }
-      location.assign(begun.value)
+      location.assign(begun.value.url)
     })
 
   const signInWithPasskey = () =>
     attempt(async () => {
       const begun = await holder.calls.beginPasskey()
       if (typeof begun !== 'object') return unreachable
-      const response = await startAuthentication({ optionsJSON: begun.value as never }).catch(() => undefined)
+      const optionsJSON = JSON.parse(begun.value.options)
+      const response = await startAuthentication({ optionsJSON }).catch(() => undefined)
       if (!response) return { text: 'No passkey was used. Try again, or choose another way.' }
       const wrong = await holder.signInWithPasskey(response)
       if (wrong === 'unreachable') return unreachable

@@ -1,7 +1,10 @@
+import { create } from '@bufbuild/protobuf'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
-import { createOperations } from './operations.ts'
+import { addIdempotencyKeys } from './operations.ts'
 import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
 import { countOfDeliveries, destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
 import { countOf, formatFull, formatShort, formatTime } from './time.ts'
@@ -108,18 +111,20 @@ it('a number of deliveries stands with the singular or the plural, and says wher
 })
 
 describe('the idempotency key of an operation', () => {
-  it('the idempotency key of an operation is reused until the operation finishes', () => {
-    let made = 0
-    const operations = createOperations(() => {
-      made += 1
-      return `op_${made}`
+  it('the idempotency key of an operation is reused until the operation finishes', async () => {
+    const sent: string[] = []
+    const failures = [new ConnectError('lost', Code.Unavailable)]
+    const call = addIdempotencyKeys()(async ({ message }) => {
+      sent.push((message as { idempotencyKey: string }).idempotencyKey)
+      const failure = failures.pop()
+      if (failure) throw failure
+      return {} as never
     })
-    expect([operations.keyFor('retry a'), operations.keyFor('retry a'), operations.keyFor('retry b')]).toEqual([
-      'op_1',
-      'op_1',
-      'op_2',
-    ])
-    operations.finish('retry a')
-    expect(operations.keyFor('retry a')).toBe('op_3')
+    const method = LeadService.method.retryDeliveryAttempt
+    const retry = async (attemptId: string) =>
+      call({ stream: false, method, message: create(method.input, { attemptId }) } as never).catch(() => {})
+    for (const attemptId of ['a', 'a', 'a', 'b']) await retry(attemptId)
+    expect(sent[1]).toBe(sent[0])
+    expect(new Set(sent).size).toBe(3)
   })
 })

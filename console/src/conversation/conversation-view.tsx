@@ -1,5 +1,5 @@
 import { useSignalEffect } from '@preact/signals'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole, useShortcuts } from '../console-context.ts'
 import { visitorName } from '../inbox/conversation-record.ts'
@@ -87,18 +87,17 @@ export function ConversationView({ conversationId, details, message }: Conversat
 
 /** Marks messages as read while the page is visible and has the focus. */
 function useVisibility(thread: Thread) {
-  const [visible, setVisible] = useState(isVisible)
   useEffect(() => {
     const controller = new AbortController()
-    const update = () => setVisible(isVisible())
+    const update = () => thread.setVisible(isVisible())
+    update()
     for (const name of ['focus', 'blur']) window.addEventListener(name, update, controller)
     document.addEventListener('visibilitychange', update, controller)
-    return () => controller.abort()
-  }, [])
-  useEffect(() => {
-    thread.setVisible(visible)
-    return () => thread.setVisible(false)
-  }, [thread, visible])
+    return () => {
+      controller.abort()
+      thread.setVisible(false)
+    }
+  }, [thread])
   useSignalEffect(() => {
     // Runs again when the first messages have loaded, so that they are marked as read.
     if (!thread.loading.value) thread.setVisible(isVisible())

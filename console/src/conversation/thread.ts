@@ -19,7 +19,7 @@ import { typingLastsMs } from '../inbox/inbox.ts'
 import type { ShownAgent } from '../session.ts'
 import { assignsAnswered } from '../storages.ts'
 import { millisecondsOf } from '../time.ts'
-import { mergeMessages, withdrawn, withState } from './messages/message-merge.ts'
+import { mergeMessages, withdrawn, withState } from './messages/messages.ts'
 import { eventText } from './messages/timeline.ts'
 
 export type Assignee = ShownAgent & { operatorId?: string | undefined }

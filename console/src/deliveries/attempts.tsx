@@ -71,12 +71,9 @@ interface RetryButtonProps {
 export function RetryButton({ attempt, of, onRetried }: RetryButtonProps) {
   const { api } = useConsole()
   if (!isRetryable(attempt.status)) return null
-  async function retry() {
-    await api.leads.retryDeliveryAttempt({ attemptId: attempt.attemptId })
-    await onRetried()
-  }
+  const { attemptId } = attempt
   return (
-    <ActionButton act={retry} done="Retry started.">
+    <ActionButton act={() => api.leads.retryDeliveryAttempt({ attemptId }).then(onRetried)} done="Retry started.">
       <Icon name="refresh" />
       Retry now{of && <span class="visually-hidden"> {of}</span>}
     </ActionButton>

@@ -5,7 +5,7 @@ import {
   type Message,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { stateRank } from '../../../browser/chat/messages.ts'
-import { withdrawn } from '../conversation/messages/message-merge.ts'
+import { withdrawn } from '../conversation/messages/messages.ts'
 
 /** A frame of the inbox stream: the state of a conversation and its new events. */
 export interface Change {

@@ -1,6 +1,6 @@
 import { type Conversation, ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
-import { authorName } from '../conversation/messages/message-words.ts'
+import { authorName } from '../conversation/messages/messages.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Waiting, When } from '../ui/page.tsx'
 import { isUnread, isWaiting, visitorName } from './conversation-record.ts'

@@ -1,7 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { WatchConversationsResponse } from '#proto/messaging/v1/messaging_pb.js'
-import { backoffDelay } from '../../../browser/backoff.ts'
-import { createPause } from '../../../browser/pause.ts'
+import { backoffDelay, createPause } from '../../../browser/pause.ts'
 import { systemClock } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
 

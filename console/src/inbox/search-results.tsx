@@ -1,11 +1,10 @@
 import { Fragment } from 'preact'
 import type { SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
-import { authorName } from '../conversation/messages/message-words.ts'
+import { authorName } from '../conversation/messages/messages.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { SelectField } from '../ui/form.tsx'
-import { HiddenData } from '../ui/hidden-data.tsx'
-import { Button, Empty, FailureNotice, Loading, When } from '../ui/page.tsx'
+import { Button, Empty, FailureNotice, HiddenData, Loading, When } from '../ui/page.tsx'
 import { visitorName } from './conversation-record.ts'
 import { StatusTags } from './conversation-row.tsx'
 

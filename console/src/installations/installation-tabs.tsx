@@ -150,7 +150,7 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
 
 function DeleteInstallation({ installation }: InstallationPart) {
   const { publicSiteKey: siteKey } = installation
-  const { api, router, announcer } = useConsole()
+  const { api, router } = useConsole()
   return (
     <DeleteCard
       what="website"
@@ -158,9 +158,9 @@ function DeleteInstallation({ installation }: InstallationPart) {
       explanation="Its visitors’ chats end, and their sessions and conversations are removed. Leads stay."
       onDelete={async () => {
         await api.workspaces.deleteInstallation({ siteKey })
-        announcer.say('Website deleted.')
         router.go(pathOf({ view: 'installations' }))
       }}
+      done="Website deleted."
     />
   )
 }

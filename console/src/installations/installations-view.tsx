@@ -58,13 +58,12 @@ interface ConnectionCardProps {
 }
 
 function ConnectionCard({ connection, installations, onChanged }: ConnectionCardProps) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const { connectionId, name, status } = connection
   const isEnabled = status === ConnectionStatus.ENABLED
   async function set(enabled: boolean) {
     const next = enabled ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED
     await api.workspaces.setConnectionStatus({ connectionId, status: next })
-    announcer.say(enabled ? `${name} is enabled.` : `${name} is disabled.`)
     await onChanged()
   }
   return (
@@ -79,6 +78,7 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
             label={name}
             action="Disable connection"
             explanation="Every visitor session on this connection ends within a second, and new ones are rejected. The widget shows that chat is unavailable. Conversations and leads are kept. You can enable it again."
+            done={[`${name} is enabled.`, `${name} is disabled.`]}
             set={set}
           />
           <DeleteButton
@@ -86,11 +86,8 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
             name={name}
             label={`Delete ${name}`}
             explanation="Its websites are deleted, its visitors’ chats end, and their conversations are removed. Leads stay."
-            onDelete={async () => {
-              await api.workspaces.deleteConnection({ connectionId })
-              announcer.say(`${name} is deleted.`)
-              await onChanged()
-            }}
+            onDelete={() => api.workspaces.deleteConnection({ connectionId }).then(onChanged)}
+            done={`${name} is deleted.`}
           />
         </>
       }

@@ -9,9 +9,8 @@ import { areaName } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
 import { SearchBar } from '../ui/form.tsx'
-import { HiddenData } from '../ui/hidden-data.tsx'
 import { type Loaded, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
-import { Button, Card, Empty, Facts, FailureNotice, Notice, Page, RowText, When } from '../ui/page.tsx'
+import { Button, Card, Empty, Facts, FailureNotice, HiddenData, Notice, Page, RowText, When } from '../ui/page.tsx'
 
 interface Found {
   text: string
@@ -120,7 +119,7 @@ const kindNames: [kind: string, label: string][] = [
 const pollMs = 1_000
 
 function PersonCard({ person: { name, by } }: { person: Person }) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const [erasure, setErasure] = useState<Erasure>()
   const held = useLoad(async () => {
     const lines: string[] = []
@@ -142,11 +141,8 @@ function PersonCard({ person: { name, by } }: { person: Person }) {
               title={`Erase ${name}?`}
               action="Erase for good"
               danger
-              onConfirm={async () => {
-                const answer = await api.privacy.eraseVisitor({ visitor: { by } })
-                setErasure(answer.erasure)
-                announcer.say('Erasure started.')
-              }}
+              onConfirm={async () => setErasure((await api.privacy.eraseVisitor({ visitor: { by } })).erasure)}
+              done="Erasure started."
             >
               <p>
                 Sessions, conversations with all their messages, and leads are removed within seconds. Open chats end.

@@ -4,42 +4,31 @@ import { countOf, formatDistance, locale } from '../time.ts'
 import { Segments, SelectField } from '../ui/form.tsx'
 import { Card, Empty } from '../ui/page.tsx'
 
-const groups = [
-  ['day', 'Day'],
-  ['hour', 'Hour'],
-  ['tag', 'Tag'],
-] as const
-type Group = (typeof groups)[number][0]
-const groupings: Record<Group, string> = { day: 'by day', hour: 'by hour', tag: 'by tag' }
-
 const duration = (seconds: number | undefined) => (seconds === undefined ? '–' : formatDistance(seconds * 1000))
 const score = (value: number | undefined) =>
   value === undefined ? '–' : value.toLocaleString(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
-interface Measure {
-  name: string
-  of: (row: ReportRow) => number | undefined
-  text: (value: number) => string
-}
-
+/** The fields of a row that a chart can show, with their names and how their values are written. */
 const measures = {
-  conversations: { name: 'Conversations', of: (row) => row.conversations, text: String },
-  median: { name: 'Median time to the first answer', of: (row) => row.medianAnswerSeconds, text: duration },
-  p90: { name: '90 % of first answers within', of: (row) => row.p90AnswerSeconds, text: duration },
-  rating: { name: 'Mean rating', of: (row) => row.meanRating, text: score },
-} satisfies Record<string, Measure>
+  conversations: ['Conversations', String],
+  medianAnswerSeconds: ['Median time to the first answer', duration],
+  p90AnswerSeconds: ['90 % of first answers within', duration],
+  meanRating: ['Mean rating', score],
+} as const
+type Measure = keyof typeof measures
 
 const weekday = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', timeZone: 'UTC' })
-const names: Record<Group, (row: ReportRow) => string> = {
-  day: ({ name }) => weekday.format(new Date(name)),
-  hour: ({ name }) => `${name}:00`,
-  tag: ({ name }) => name,
+const groups = {
+  day: { title: 'Day', grouping: 'by day', nameOf: ({ name }: ReportRow) => weekday.format(new Date(name)) },
+  hour: { title: 'Hour', grouping: 'by hour', nameOf: ({ name }: ReportRow) => `${name}:00` },
+  tag: { title: 'Tag', grouping: 'by tag', nameOf: ({ name }: ReportRow) => name },
 }
+type Group = keyof typeof groups
 
 /** The figures of a report: the total, a chart and a table. */
 export function Figures({ report: { total, byDay, byHour, byTag } }: { report: Report }) {
   const [group, setGroup] = useState<Group>('day')
-  const [measure, setMeasure] = useState<keyof typeof measures>('conversations')
+  const [measure, setMeasure] = useState<Measure>('conversations')
   if (!total || total.conversations === 0)
     return (
       <Empty icon="report" title="No conversations">
@@ -47,11 +36,12 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
       </Empty>
     )
   const rows = { day: byDay, hour: byHour, tag: byTag }[group]
-  const { name, of, text }: Measure = measures[measure]
+  const [name, textOf] = measures[measure]
+  const { grouping, nameOf } = groups[group]
   const Chart = group === 'tag' ? LineChart : ColumnChart
   return (
     <>
-      <dl class="figures">
+      <dl class="stack figures">
         <Figure name="Conversations" value={String(total.conversations)} more={`${total.answered} answered`} />
         <Figure name="Median first answer" value={duration(total.medianAnswerSeconds)} more="half came sooner" />
         <Figure name="Nine in ten within" value={duration(total.p90AnswerSeconds)} more="one in ten took longer" />
@@ -63,23 +53,28 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
       </dl>
       <Card title="Chart">
         <div class="bar">
-          <Segments legend="By" options={groups} value={group} onChange={setGroup} />
+          <Segments
+            legend="By"
+            options={Object.entries(groups).map(([key, { title }]) => [key as Group, title] as const)}
+            value={group}
+            onChange={setGroup}
+          />
           <SelectField
             label="Show"
             value={measure}
-            options={Object.entries(measures).map(([key, each]) => [key, each.name] as const)}
-            onChange={(chosen) => setMeasure(chosen as keyof typeof measures)}
+            options={Object.entries(measures).map(([key, [each]]) => [key, each] as const)}
+            onChange={(chosen) => setMeasure(chosen as Measure)}
           />
         </div>
         {rows.length === 0 ? (
           <p class="hint">None of these conversations has a tag.</p>
         ) : (
           <Chart
-            label={`${name} ${groupings[group]}. The table has the figures.`}
+            label={`${name} ${grouping}. The table has the figures.`}
             rows={rows}
-            nameOf={names[group]}
-            figureOf={of}
-            textOf={text}
+            nameOf={nameOf}
+            measure={measure}
+            textOf={textOf}
           />
         )}
       </Card>
@@ -111,14 +106,14 @@ const cellsOf = (row: ReportRow) => [
 ]
 
 function FigureTable({ group, rows }: { group: Group; rows: readonly ReportRow[] }) {
-  const title = `Figures ${groupings[group]}`
+  const { title, grouping, nameOf } = groups[group]
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a narrow screen scrolls the table, also by keyboard.
-    <section class="figure-table" aria-label={title} tabIndex={0}>
+    <section class="figure-table" aria-label={`Figures ${grouping}`} tabIndex={0}>
       <table>
         <thead>
           <tr>
-            {[new Map(groups).get(group), ...columns].map((name) => (
+            {[title, ...columns].map((name) => (
               <th key={name} scope="col">
                 {name}
               </th>
@@ -129,7 +124,7 @@ function FigureTable({ group, rows }: { group: Group; rows: readonly ReportRow[]
           {rows.map((row) => (
             <tr key={row.name} class={row.conversations === 0 ? 'zero' : undefined}>
               <th scope="row">
-                <bdi>{group === 'day' ? row.name : names[group](row)}</bdi>
+                <bdi>{group === 'day' ? row.name : nameOf(row)}</bdi>
               </th>
               {cellsOf(row).map((cell, index) => (
                 <td key={index}>{cell}</td>
@@ -146,7 +141,7 @@ interface ChartProps {
   label: string
   rows: readonly ReportRow[]
   nameOf: (row: ReportRow) => string
-  figureOf: (row: ReportRow) => number | undefined
+  measure: Measure
   textOf: (value: number) => string
 }
 
@@ -160,15 +155,15 @@ const lineHeight = 40
 const maxNames = 7
 const maxLines = 12
 
-const titleOf = ({ nameOf, figureOf, textOf }: ChartProps, row: ReportRow) => {
-  const value = figureOf(row)
+const titleOf = ({ nameOf, measure, textOf }: ChartProps, row: ReportRow) => {
+  const value = row[measure]
   return `${nameOf(row)}: ${value === undefined ? 'none' : textOf(value)}`
 }
 
 /** A chart with one column for each row. Each figure is also in the table below the chart. */
 function ColumnChart(chart: ChartProps) {
-  const { label, rows, nameOf, figureOf, textOf } = chart
-  const highest = Math.max(...rows.map((row) => figureOf(row) ?? 0))
+  const { label, rows, nameOf, measure, textOf } = chart
+  const highest = Math.max(...rows.map((row) => row[measure] ?? 0))
   const every = Math.ceil(rows.length / maxNames)
   const step = 100 / rows.length
   const isNarrow = rows.length > maxNames
@@ -178,7 +173,7 @@ function ColumnChart(chart: ChartProps) {
         <line key={y} class="chart-grid" x1="0" x2="100%" y1={y} y2={y} />
       ))}
       {rows.map((row, index) => {
-        const value = figureOf(row) ?? 0
+        const value = row[measure] ?? 0
         const size = value > 0 ? Math.max(2, (value / highest) * room) : 0
         const middle = `${(index + 0.5) * step}%`
         const width = `${step * 0.68}%`
@@ -212,9 +207,9 @@ function ColumnChart(chart: ChartProps) {
 
 /** A chart with one line for each of the first rows, for names of any length. */
 function LineChart(chart: ChartProps) {
-  const { label, nameOf, figureOf } = chart
+  const { label, nameOf, measure } = chart
   const rows = chart.rows.slice(0, maxLines)
-  const highest = Math.max(1, ...rows.map((row) => figureOf(row) ?? 0))
+  const highest = Math.max(1, ...rows.map((row) => row[measure] ?? 0))
   return (
     <svg class="chart lines" role="img" aria-label={label} height={rows.length * lineHeight}>
       {rows.map((row, index) => (
@@ -222,7 +217,7 @@ function LineChart(chart: ChartProps) {
           <title>{titleOf(chart, row)}</title>
           <text y="15">{nameOf(row)}</text>
           <rect class="chart-track" y="22" width="100%" height="8" />
-          <rect class="chart-bar" y="22" width={`${((figureOf(row) ?? 0) / highest) * 100}%`} height="8" />
+          <rect class="chart-bar" y="22" width={`${((row[measure] ?? 0) / highest) * 100}%`} height="8" />
         </g>
       ))}
     </svg>

@@ -11,17 +11,15 @@ export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
   const { failure, run } = useAction()
 
   /** Saves the list. Headers without a value keep their present value. */
-  async function save(next: { name: string; value?: string }[], done: string) {
-    await api.leads.updateSubscription({ subscriptionId, headers: { headers: next } })
-    announcer.say(done)
-    await onChanged()
-  }
+  const save = (next: { name: string; value?: string }[]) =>
+    api.leads.updateSubscription({ subscriptionId, headers: { headers: next } }).then(onChanged)
   const others = (removed: string) =>
     headers.filter((header) => header.name !== removed.toLowerCase()).map((header) => ({ name: header.name }))
 
   const form = useForm({
     start: { name: '', value: '' },
-    save: ({ name, value }) => save([...others(name.trim()), { name: name.trim(), value }], 'Header saved.'),
+    save: ({ name, value }) => save([...others(name.trim()), { name: name.trim(), value }]),
+    done: 'Header saved.',
     clears: true,
   })
 
@@ -45,7 +43,9 @@ export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
               <IconButton
                 icon="close"
                 label={`Remove ${header.name}`}
-                onClick={() => void run(() => save(others(header.name), 'Header removed.'))}
+                onClick={() =>
+                  run(() => save(others(header.name))).then((isDone) => isDone && announcer.say('Header removed.'))
+                }
               />
             </li>
           ))}

@@ -59,14 +59,13 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
 const isHookPurpose = (purpose: SubscriptionPurpose) => purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
 
 function StatusCard({ subscription, onChanged }: SubscriptionPart) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const { subscriptionId, status, disabledReason, heldDeliveries, purpose } = subscription
   const isEnabled = status === SubscriptionStatus.ENABLED
 
   async function set(enabled: boolean) {
     const next = enabled ? SubscriptionStatus.ENABLED : SubscriptionStatus.DISABLED
     await api.leads.updateSubscription({ subscriptionId, status: next })
-    announcer.say(enabled ? 'Destination enabled.' : 'Destination disabled.')
     await onChanged()
   }
 
@@ -79,6 +78,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
           what="this destination"
           action="Disable"
           explanation="Nothing more is sent to this destination. Deliveries are held, not lost, and are sent when you enable it again. A delivery in progress still finishes."
+          done={['Destination enabled.', 'Destination disabled.']}
           set={set}
         />
       }
@@ -114,7 +114,7 @@ function TestButton({ subscriptionId }: Pick<Subscription, 'subscriptionId'>) {
 }
 
 function DeleteSubscription({ subscription: { subscriptionId, name, destinationUrl } }: SubscriptionPart) {
-  const { api, router, announcer } = useConsole()
+  const { api, router } = useConsole()
   return (
     <DeleteCard
       what="destination"
@@ -122,9 +122,9 @@ function DeleteSubscription({ subscription: { subscriptionId, name, destinationU
       explanation="Nothing more is sent to this destination, and its deliveries are removed. Leads stay."
       onDelete={async () => {
         await api.leads.deleteSubscription({ subscriptionId })
-        announcer.say('Destination deleted.')
         router.go(pathOf({ view: 'subscriptions' }))
       }}
+      done="Destination deleted."
     />
   )
 }
@@ -187,10 +187,8 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
   const { api } = useConsole()
   const [overlap, setOverlap] = useState('86400')
   const [newest] = secrets
-  async function activate(secretId: string) {
-    await api.leads.activateSubscriptionSecret({ subscriptionId, secretId })
-    await onChanged()
-  }
+  const activate = (secretId: string) =>
+    api.leads.activateSubscriptionSecret({ subscriptionId, secretId }).then(onChanged)
   return (
     <SecretsCard
       title="Signing secrets"

@@ -13,7 +13,7 @@ import { countOf } from '../time.ts'
 import { ReasonField, TextField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, Page } from '../ui/page.tsx'
-import { countOfKind, kinds, kindText, toEntry, wrongKinds } from './suppression-words.ts'
+import { countOfKind, kinds, kindText, toEntry, wrongKinds } from './look-up.tsx'
 
 const maxFileBytes = 20 * 1024 * 1024
 

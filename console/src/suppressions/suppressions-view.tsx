@@ -3,8 +3,7 @@ import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { PagedList, usePages } from '../ui/load.tsx'
 import { Empty, Page, When } from '../ui/page.tsx'
-import { AddSuppression, LookUp, RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './look-up.tsx'
-import { kindText } from './suppression-words.ts'
+import { AddSuppression, kindText, LookUp, RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './look-up.tsx'
 
 export function SuppressionsView() {
   const { api, announcer } = useConsole()

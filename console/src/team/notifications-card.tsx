@@ -63,7 +63,7 @@ function ThisBrowser({ own, onChange }: { own: Own; onChange: () => Promise<void
 }
 
 function Choices({ own: { notifications, mail } }: { own: Own }) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const { newConversation = false, answerInMine = false, detail = 'nothing' } = notifications ?? {}
   const form = useForm({
     start: {
@@ -77,11 +77,11 @@ function Choices({ own: { notifications, mail } }: { own: Own }) {
       waitingMinutes: numberProblem(waitingMinutes, 0, 240, ' minutes'),
       mailMinutes: numberProblem(mailMinutes, 0, 240, ' minutes'),
     }),
-    async save({ waitingMinutes, mailMinutes, ...draft }) {
+    save({ waitingMinutes, mailMinutes, ...draft }) {
       const minutes = { waitingMinutes: Number(waitingMinutes), mailMinutes: Number(mailMinutes) }
-      await api.operators.updateOwnNotifications({ notifications: { ...draft, ...minutes } })
-      announcer.say('Your notifications are saved.')
+      return api.operators.updateOwnNotifications({ notifications: { ...draft, ...minutes } })
     },
+    done: 'Your notifications are saved.',
   })
   return (
     <Form form={form} button="Save notifications" disabled={!form.isChanged}>

@@ -78,10 +78,6 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
       announcer.say('Passkey added.')
       await onChange()
     })
-  async function remove(passkeyId: string) {
-    await api.operators.removePasskey({ passkeyId })
-    await onChange()
-  }
   return (
     <Card title="Your passkeys" actions={<Button kind="small" disabled={busy} onClick={add} text="Add a passkey" />}>
       {passkeys.length === 0 && <p class="hint">Sign in with your fingerprint, your face or a key, without a link.</p>}
@@ -99,7 +95,7 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
               </RowText>
               <ActionButton
                 aria-label={`Remove ${name}`}
-                act={() => remove(passkeyId)}
+                act={() => api.operators.removePasskey({ passkeyId }).then(onChange)}
                 done="Passkey removed."
                 text="Remove"
               />

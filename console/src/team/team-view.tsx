@@ -146,11 +146,8 @@ function Members({ members, mayManage, onChange }: MembersProps) {
                   title={`Remove ${member.name}?`}
                   action="Remove"
                   danger
-                  onConfirm={async () => {
-                    await api.operators.removeOperator({ operatorId: member.operatorId })
-                    announcer.say(`${member.name} is removed.`)
-                    onChange()
-                  }}
+                  onConfirm={() => api.operators.removeOperator({ operatorId: member.operatorId }).then(onChange)}
+                  done={`${member.name} is removed.`}
                 >
                   <p>
                     {member.name} is signed out everywhere at once, and cannot sign in again. Conversations keep the
@@ -205,10 +202,6 @@ function Invite({ onChange }: { onChange: () => void }) {
 
 function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitation[]>; mayManage: boolean }) {
   const { api } = useConsole()
-  async function revoke(invitationId: string) {
-    await api.operators.revokeInvitation({ invitationId })
-    await invitations.reload()
-  }
   if (invitations.value?.length === 0) return null
   return (
     <Card title="Open invitations">
@@ -221,7 +214,7 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
             {mayManage && (
               <ActionButton
                 aria-label={`Revoke ${mail || 'the link'}`}
-                act={() => revoke(invitationId)}
+                act={() => api.operators.revokeInvitation({ invitationId }).then(invitations.reload)}
                 done="Invitation revoked."
                 text="Revoke"
               />
@@ -235,22 +228,18 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
 
 function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
   const { api } = useConsole()
-  async function end({ consoleSessionId }: Session) {
-    await api.operators.endSession({ consoleSessionId })
-    await sessions.reload()
-  }
   return (
     <Card title="Sessions">
       <LoadedList loaded={sessions} what="sessions">
-        {(each) => (
-          <li key={each.consoleSessionId} class="table-row">
-            <RowText title={each.current ? `${each.name} (this browser)` : each.name}>
-              Since <When at={each.beganAt} /> {methods[each.method]}
+        {({ consoleSessionId, name, current, beganAt, method }) => (
+          <li key={consoleSessionId} class="table-row">
+            <RowText title={current ? `${name} (this browser)` : name}>
+              Since <When at={beganAt} /> {methods[method]}
             </RowText>
-            {!each.current && (
+            {!current && (
               <ActionButton
-                aria-label={`End the session of ${each.name}`}
-                act={() => end(each)}
+                aria-label={`End the session of ${name}`}
+                act={() => api.operators.endSession({ consoleSessionId }).then(sessions.reload)}
                 done="Session ended."
                 text="End"
               />

@@ -54,7 +54,7 @@ export function Dialog({ title, onClose, children, wide, mustDecide }: DialogPro
 
 interface ActionDialogProps<Draft extends object>
   extends Pick<DialogProps, 'title' | 'onClose'>,
-    Pick<FormOptions<Draft>, 'problemsOf'> {
+    Pick<FormOptions<Draft>, 'problemsOf' | 'done'> {
   /** Text of the button that runs the action. */
   action: string
   danger?: boolean
@@ -72,11 +72,12 @@ export function ActionDialog<Draft extends object>({
   start = {} as Draft,
   isReady = () => true,
   problemsOf,
+  done,
   onConfirm,
   onClose,
   children,
 }: ActionDialogProps<Draft>) {
-  const form = useForm({ start, problemsOf, save: (draft) => onConfirm(draft).then(onClose) })
+  const form = useForm({ start, problemsOf, done, save: (draft) => onConfirm(draft).then(onClose) })
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="stack dialog-body" ref={form.element} onSubmit={form.submit} noValidate>
@@ -148,7 +149,7 @@ export function ActionButton({ kind = 'small', act, done, ...button }: ActionBut
   )
 }
 
-interface DeleteButtonProps {
+interface DeleteButtonProps extends Pick<FormOptions<object>, 'done'> {
   /** Kind of the thing, for example `website`. */
   what: string
   /** Text that the operator must type. */
@@ -159,11 +160,11 @@ interface DeleteButtonProps {
 }
 
 /** Button that deletes something for good, after the operator has typed its name. */
-export function DeleteButton({ what, name, explanation, label, onDelete }: DeleteButtonProps) {
+export function DeleteButton({ what, name, explanation, onDelete, ...button }: DeleteButtonProps) {
   return (
     <DialogButton
+      {...button}
       button="Delete"
-      label={label}
       title={`Delete ${what}?`}
       action={`Delete ${what}`}
       danger
@@ -200,14 +201,22 @@ interface EnableButtonProps {
   action: string
   explanation: string
   label?: string
+  /** What screen readers say afterwards. */
+  done?: readonly [enabled: string, disabled: string]
   set: (enabled: boolean) => Promise<unknown>
 }
 
 /** Button that enables or disables something. Asks for a confirmation before it disables. */
-export function EnableButton({ enabled, what, action, explanation, label, set }: EnableButtonProps) {
+export function EnableButton({ enabled, what, action, explanation, label, done, set }: EnableButtonProps) {
   if (!enabled)
     return (
-      <ActionButton kind="primary small" aria-label={label && `Enable ${label}`} act={() => set(true)} text="Enable" />
+      <ActionButton
+        kind="primary small"
+        aria-label={label && `Enable ${label}`}
+        act={() => set(true)}
+        done={done?.[0]}
+        text="Enable"
+      />
     )
   return (
     <DialogButton
@@ -216,6 +225,7 @@ export function EnableButton({ enabled, what, action, explanation, label, set }:
       title={`Disable ${what}?`}
       action={action}
       danger
+      done={done?.[1]}
       onConfirm={() => set(false)}
     >
       <p>{explanation}</p>

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, LooseInputHTMLAttributes } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useOneLine } from '../../../contract/line-ends.ts'
+import { useConsole } from '../console-context.ts'
 import { formatNumber } from '../time.ts'
 import { useAction } from './load.tsx'
 import { Button, FailureNotice, IconButton } from './page.tsx'
@@ -75,28 +76,12 @@ export function FieldNotes({ id, hint, error }: { id: string; hint: ComponentChi
   )
 }
 
-interface TextFieldProps extends FieldProps {
-  value: string | number
+interface TextFieldProps extends FieldProps, Omit<LooseInputHTMLAttributes<HTMLInputElement>, 'label' | 'onChange'> {
   /** True if the field gets the focus when it appears. */
   takesFocus?: boolean
   onChange?: (value: string) => void
-  /** For URLs and mail addresses phones show a matching keyboard and do not correct the text. */
-  inputMode?: 'url' | 'email' | 'numeric'
-  type?: 'number' | 'date' | 'email'
-  min?: number
-  max?: number
-  maxLength?: number
-  placeholder?: string
-  required?: boolean
-  readOnly?: boolean
-  spellcheck?: boolean
-  autocapitalize?: 'off'
-  autocomplete?: string
-  onKeyDown?: (event: KeyboardEvent) => void
   /** Number of lines that are visible. A field without it has one line. */
   rows?: number
-  class?: string
-  onFocus?: (event: { currentTarget: HTMLInputElement }) => void
   /** Shown behind the field, for example a button. */
   beside?: ComponentChildren
 }
@@ -106,7 +91,8 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, besi
   const element = useRef<HTMLInputElement>(null)
   // The cast gives both elements the properties of an input.
   const Input = (input.rows === undefined ? 'input' : 'textarea') as 'input'
-  const isAddress = /url|email/.test(input.inputMode ?? '')
+  // For URLs and mail addresses phones show a matching keyboard and do not correct the text.
+  const isAddress = /url|email/.test(String(input.inputMode))
   // Runs as a layout effect, so that the focus moves before the next key press.
   useLayoutEffect(() => {
     if (takesFocus) element.current!.focus()
@@ -410,6 +396,8 @@ export interface FormOptions<Draft> {
   problemsOf?: ((draft: Draft) => Partial<Record<string, string>>) | undefined
   /** `edited` has only the edited fields, so that concurrent changes of other fields are not overwritten. */
   save: (draft: Draft, edited: Partial<Draft>) => Promise<unknown>
+  /** What screen readers say when the form was saved. */
+  done?: string | undefined
   /** True if the form is empty again after it was saved. */
   clears?: boolean
 }
@@ -418,7 +406,8 @@ export type FormOf<Draft extends object> = ReturnType<typeof useForm<Draft>>
 type FormState = Pick<FormOf<object>, 'element' | 'submit' | 'busy' | 'failure'>
 
 /** The draft of a form. Problems are shown after the first attempt to save. */
-export function useForm<Draft extends object>({ start, problemsOf, save, clears }: FormOptions<Draft>) {
+export function useForm<Draft extends object>({ start, problemsOf, save, done, clears }: FormOptions<Draft>) {
+  const { announcer } = useConsole()
   const [draft, setDraft] = useState<Draft>(start)
   const [saved, setSaved] = useState(draft)
   const [isChecked, setChecked] = useState(false)
@@ -446,6 +435,7 @@ export function useForm<Draft extends object>({ start, problemsOf, save, clears 
     const invalid = element.current!.querySelector<HTMLElement>('input:invalid')
     if (invalid) return invalid.focus()
     if (Object.values(problems).some(Boolean) || !(await run(() => save(draft, edited)))) return
+    if (done) announcer.say(done)
     setChecked(false)
     if (clears) setDraft(saved)
     else setSaved(draft)

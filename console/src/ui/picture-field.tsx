@@ -7,12 +7,6 @@ import { FieldNotes } from './form.tsx'
 import { useAction } from './load.tsx'
 import { Button } from './page.tsx'
 
-/** A picture as SetAgentPicture and SetLogo take it. */
-interface PictureUpload {
-  image: Uint8Array
-  gatewayOrigin: string
-}
-
 interface PictureFieldProps {
   label: string
   hint: ComponentChildren
@@ -20,8 +14,8 @@ interface PictureFieldProps {
   /** Shown without a picture. */
   initials: string
   url: string | undefined
-  /** Stores a picture, or removes it if the image is empty. */
-  onSave: (picture: PictureUpload) => Promise<unknown>
+  /** Stores a picture, or removes it if the image is empty. Takes what SetAgentPicture and SetLogo take. */
+  onSave: (picture: { image: Uint8Array; gatewayOrigin: string }) => Promise<unknown>
 }
 
 /** Shows a picture, with buttons that replace and remove it. Changes are saved at once. */

@@ -6,22 +6,14 @@ import { LoadedList, useLoad } from '../ui/load.tsx'
 import { Button, Card, Page } from '../ui/page.tsx'
 
 export function SavedRepliesView() {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const loaded = useLoad(async () => (await api.messaging.listSavedReplies({})).replies, [])
   const form = useForm({
     start: { shortcut: '', body: '' },
-    async save(reply) {
-      await api.messaging.saveReply(reply)
-      announcer.say('Reply saved.')
-      await loaded.reload()
-    },
+    save: (reply) => api.messaging.saveReply(reply).then(loaded.reload),
+    done: 'Reply saved.',
     clears: true,
   })
-  async function remove(shortcut: string) {
-    await api.messaging.deleteSavedReply({ shortcut })
-    announcer.say('Reply deleted.')
-    await loaded.reload()
-  }
   function edit({ shortcut, body }: { shortcut: string; body: string }) {
     form.set({ shortcut, body })
     form.element.current!.querySelector('textarea')!.focus()
@@ -45,7 +37,7 @@ export function SavedRepliesView() {
       </Card>
       <LoadedList loaded={loaded} what="saved replies">
         {(reply) => (
-          <li key={reply.shortcut} class="saved-reply">
+          <li key={reply.shortcut} class="stack saved-reply">
             <strong>/{reply.shortcut}</strong>
             <span class="multi-line" dir="auto">
               {reply.body}
@@ -58,7 +50,8 @@ export function SavedRepliesView() {
                 title={`Delete /${reply.shortcut}?`}
                 action="Delete reply"
                 danger
-                onConfirm={() => remove(reply.shortcut)}
+                onConfirm={() => api.messaging.deleteSavedReply(reply).then(loaded.reload)}
+                done="Reply deleted."
               >
                 <p>Your whole team loses it.</p>
               </DialogButton>

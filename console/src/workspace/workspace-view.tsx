@@ -82,7 +82,7 @@ export function WorkspaceView() {
 }
 
 function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onSaved: () => unknown }) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const form = useForm({
     start: Object.fromEntries(retentionKinds.map(({ kind }) => [kind, inputOf(stored?.[kind])])) as Record<
       RetentionKind,
@@ -99,8 +99,8 @@ function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onS
       const retention = Object.fromEntries(Object.entries(edited).map(([kind, input]) => [kind, periodOf(input)]))
       await api.workspaces.updateWorkspace({ retention })
       await onSaved()
-      announcer.say('Retention saved.')
     },
+    done: 'Retention saved.',
   })
 
   return (

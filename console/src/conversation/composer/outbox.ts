@@ -1,7 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import type { Conversation, Message } from '#proto/messaging/v1/messaging_pb.js'
-import { backoffDelay } from '../../../../browser/backoff.ts'
-import { createPause, type Pause } from '../../../../browser/pause.ts'
+import { backoffDelay, createPause, type Pause } from '../../../../browser/pause.ts'
 import type { Clock } from '../../../../browser/platform.ts'
 import type { Api } from '../../api.ts'
 import { describeFailure, type Failure } from '../../failures.ts'

@@ -223,20 +223,9 @@ function Screenshot({ command }: { command: Command }) {
   const { api } = useConsole()
   const { busy, failure, run } = useAction()
   const [src, setSrc] = useState<string>()
-  const objectUrl = useRef<string | undefined>(undefined)
   const about = command.purpose ? `Screenshot: ${command.purpose}` : 'Screenshot of the visitor’s page'
 
-  async function show() {
-    objectUrl.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
-    setSrc(objectUrl.current)
-  }
-
-  function release() {
-    if (objectUrl.current !== undefined) URL.revokeObjectURL(objectUrl.current)
-    objectUrl.current = undefined
-    setSrc(undefined)
-  }
-  useEffect(() => release, [])
+  useEffect(() => () => void (src && URL.revokeObjectURL(src)), [src])
 
   return (
     <>
@@ -244,11 +233,11 @@ function Screenshot({ command }: { command: Command }) {
       <Button
         kind="small"
         disabled={busy}
-        onClick={() => run(show)}
+        onClick={() => run(async () => setSrc(URL.createObjectURL(await fetchScreenshot(api, command.commandId))))}
         text={busy ? 'Loading…' : `View image (${Math.ceil((command.byteLength ?? 0) / 1024)} KiB)`}
       />
       {src !== undefined && (
-        <Dialog title={about} onClose={release} wide>
+        <Dialog title={about} onClose={() => setSrc(undefined)} wide>
           <div class="stack dialog-body">
             <img class="screenshot" src={src} alt="Screenshot of the visitor’s page" />
           </div>

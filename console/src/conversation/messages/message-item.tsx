@@ -6,7 +6,7 @@ import { DialogButton } from '../../ui/dialog.tsx'
 import { Button, When } from '../../ui/page.tsx'
 import type { OutgoingMessage } from '../composer/outbox.ts'
 import type { Thread } from '../thread.ts'
-import { authorName, stateText } from './message-words.ts'
+import { authorName, stateText } from './messages.ts'
 
 /** Shows plain text with links. The links send no referrer. */
 function MessageText({ text }: { text: string }) {

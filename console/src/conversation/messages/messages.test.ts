@@ -1,8 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { expect, it } from 'vitest'
 import { MessageSchema } from '#proto/messaging/v1/messaging_pb.js'
-import { mergeMessages, withdrawn } from './message-merge.ts'
-import { stateText } from './message-words.ts'
+import { mergeMessages, stateText, withdrawn } from './messages.ts'
 
 const answer = (fields: object) => create(MessageSchema, { messageId: 'msg_1', author: { kind: 'bot' }, ...fields })
 
