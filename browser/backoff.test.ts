@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { backoffDelay } from './backoff.ts'
+import { backoffDelay } from './pause.ts'
 
 const range = { minMs: 500, maxMs: 20_000 }
 

@@ -1,4 +1,5 @@
-import type { Tabs } from './platform.ts'
+import { pageLifecycle } from './page-lifecycle.ts'
+import type { Platform, Tabs } from './platform.ts'
 
 /** Coordinates the tabs of this page's origin. Resource Timing says whether the service uses HTTP/2. */
 export function createPageTabs(serviceUrl: string): Tabs {
@@ -18,6 +19,11 @@ export function createPageTabs(serviceUrl: string): Tabs {
     },
     waitForSlot,
   }
+}
+
+/** Returns the parts of a platform that need a browser; none outside of one. */
+export function pagePlatform(serviceUrl: string): Partial<Platform> {
+  return typeof document === 'undefined' ? {} : { lifecycle: pageLifecycle, tabs: createPageTabs(serviceUrl) }
 }
 
 /** Waits for a slot: a lock, which the browser releases if the tab is closed or crashes. */

@@ -1,8 +1,7 @@
 import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isStale, removeOld } from '../browser/build-files.ts'
-import { compressFiles } from '../browser/compress.ts'
+import { compressFiles, isStale, removeOld } from '../browser/build-files.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 

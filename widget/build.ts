@@ -4,8 +4,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } fr
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
-import { isStale, removeOld } from '../browser/build-files.ts'
-import { compressFiles } from '../browser/compress.ts'
+import { compressFiles, isStale, removeOld } from '../browser/build-files.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 

@@ -7,8 +7,6 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 interface Output {
   /** Paths of the entry files, by name of the output file. */
   input: Record<string, string>
-  entryFileNames: string
-  chunkFileNames?: string
   format?: 'es' | 'iife'
   /** Output files that several entry files share. `test` matches the paths of their modules. */
   shared?: { name: string; test: RegExp }[]
@@ -18,15 +16,7 @@ interface Output {
   banner?: (chunk: { name: string }) => string
 }
 
-function outputOf({
-  input,
-  define,
-  format = 'es',
-  shared,
-  sourcemap = false,
-  external,
-  ...names
-}: Output): InlineConfig {
+function outputOf({ input, define, format = 'es', shared, sourcemap = false, external, banner }: Output): InlineConfig {
   return {
     root,
     configFile: false,
@@ -51,7 +41,9 @@ function outputOf({
         preserveEntrySignatures: 'strict',
         // Minification keeps annotation comments inside functions unless `annotation` is false.
         output: {
-          ...names,
+          banner,
+          entryFileNames: '[name].js',
+          chunkFileNames: 'chunks/[name].js',
           // Without shared files, each entry is one file that imports nothing.
           codeSplitting: shared ? { groups: shared } : false,
           format,
@@ -76,8 +68,6 @@ export const packageBuild = outputOf({
   external: ['react', 'vue'],
   // Frameworks with server components must run the hooks in the browser.
   banner: ({ name }) => (name === 'react' ? `'use client';` : ''),
-  entryFileNames: '[name].js',
-  chunkFileNames: 'chunks/[name].js',
   shared: [{ name: 'core', test: /src\/(client|features|identity|messages|session|transport)\// }],
 })
 
@@ -89,13 +79,12 @@ export const parts: Record<string, string> = {
 }
 
 /** Returns the build of one file of the chat, which imports nothing. */
-export const partBuild = (name: string) => outputOf({ input: { [name]: parts[name]! }, entryFileNames: '[name].js' })
+export const partBuild = (name: string) => outputOf({ input: { [name]: parts[name]! } })
 
 /** Returns the build of the chat, with the hash of each part by name. */
 export const chatBuild = (partIntegrity: Record<string, string>) =>
   outputOf({
     input: { chat: 'src/ui/chat-entry.ts' },
-    entryFileNames: '[name].js',
     define: { PART_INTEGRITY: JSON.stringify(partIntegrity) },
   })
 
@@ -109,7 +98,6 @@ export const chatBuild = (partIntegrity: Record<string, string>) =>
 export const loaderBuild = (chatModule: string, chatIntegrity: string) =>
   outputOf({
     input: { widget: 'src/ui/launcher/loader.ts' },
-    entryFileNames: '[name].js',
     format: 'iife',
     define: { CHAT_MODULE: JSON.stringify(chatModule), CHAT_INTEGRITY: JSON.stringify(chatIntegrity) },
   })

@@ -1,6 +1,6 @@
+import { pagePlatform } from '../../browser/page-tabs.ts'
 import { createServiceClient as createClient, type ServiceClient } from './client/client.ts'
 import { checkOptions, type ServiceClientOptions } from './client/client-options.ts'
-import { pagePlatform } from './ui/page-platform.ts'
 
 export type { Clock, Lifecycle, LifecycleSignal, Platform, TabSlot, Tabs } from '../../browser/platform.ts'
 export type { KeyValueStorage, StorageMode } from '../../browser/storage.ts'

@@ -1,7 +1,6 @@
 import { checkOptions } from './client/client-options.ts'
 import { createLauncher, type ServiceWidgetLoader } from './ui/launcher/launcher.ts'
-import type { ServiceWidgetOptions } from './ui/service-widget-types.ts'
-import type { ServiceWidget } from './ui/widget.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from './ui/widget.ts'
 
 export type { ServiceWidget, ServiceWidgetLoader, ServiceWidgetOptions }
 
@@ -22,7 +21,7 @@ export function createServiceWidgetLoader(
   checkOptions(options)
   return createLauncher({
     options: { storage: 'session', ...options },
-    importChat: () => import('./ui/package-widget.ts'),
+    importChat: () => import('./ui/service-widget.ts'),
     onReady,
   })
 }

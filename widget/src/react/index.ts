@@ -1,8 +1,7 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { createServiceWidgetLoader } from '../loader-entry.ts'
 import type { ServiceWidgetLoader } from '../ui/launcher/launcher.ts'
-import type { ServiceWidgetOptions } from '../ui/service-widget-types.ts'
-import type { ServiceWidget as Widget } from '../ui/widget.ts'
+import type { ServiceWidgetOptions, ServiceWidget as Widget } from '../ui/widget.ts'
 import type { WidgetEventMap, WidgetEventName } from '../vocabulary/events.ts'
 
 export interface ServiceWidgetProps extends ServiceWidgetOptions {

@@ -1,5 +1,4 @@
-import { backoffDelay } from '../../../browser/backoff.ts'
-import { createPause } from '../../../browser/pause.ts'
+import { backoffDelay, createPause } from '../../../browser/pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from '../../../browser/platform.ts'
 import { terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
 import type {

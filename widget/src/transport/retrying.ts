@@ -1,5 +1,4 @@
-import { type BackoffRange, backoffDelay } from '../../../browser/backoff.ts'
-import type { Pause } from '../../../browser/pause.ts'
+import { type BackoffRange, backoffDelay, type Pause } from '../../../browser/pause.ts'
 import { toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
 
 /** Default range of the delays between attempts. */

@@ -1,8 +1,7 @@
 import { importChecked } from './launcher/import-checked.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import type { LoadPart } from './parts.ts'
-import type { ServiceWidgetOptions } from './service-widget-types.ts'
-import { createWidget as create, type ServiceWidget } from './widget.ts'
+import { createWidget as create, type ServiceWidget, type ServiceWidgetOptions } from './widget.ts'
 
 export { logRefusal, readableRefusal } from './panel/refusals.ts'
 

@@ -1,7 +1,15 @@
 import { createLauncherHost, type LauncherHost } from './launcher/launcher-host.ts'
-import { createWidget } from './package-widget.ts'
-import type { ServiceWidgetOptions } from './service-widget-types.ts'
-import type { ServiceWidget } from './widget.ts'
+import { type LoadPart, packageParts } from './parts.ts'
+import { createWidget as create, type ServiceWidget, type ServiceWidgetOptions } from './widget.ts'
+
+export { logRefusal, readableRefusal } from './panel/refusals.ts'
+
+export const loadPackagePart = ((name: keyof typeof packageParts) =>
+  packageParts[name]?.() ?? import(`./languages/${name}.json`)) as LoadPart
+
+/** Creates the chat of the npm package. */
+export const createWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>
+  create(options, hostOf, loadPackagePart)
 
 /**
  * Creates the chat with its user interface (section 4.4 of the specification). Before `mount`, the

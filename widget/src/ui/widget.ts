@@ -1,7 +1,8 @@
+import { pagePlatform } from '../../../browser/page-tabs.ts'
 import { storageFor } from '../../../browser/storage.ts'
 import { widgetLocales } from '../../../contract/widget-locales.ts'
 import { createServiceClient } from '../client/client.ts'
-import { checkOptions } from '../client/client-options.ts'
+import { checkOptions, type ServiceClientOptions } from '../client/client-options.ts'
 import { sessionRecordKey } from '../session/session-record.ts'
 import { createEmitter } from '../vocabulary/events.ts'
 import type { VisitorReset } from '../vocabulary/types.ts'
@@ -9,16 +10,20 @@ import { englishTexts, type WidgetTexts } from './languages/en.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './languages/locale-choice.ts'
 import { loadTexts } from './languages/locales.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
-import { pagePlatform } from './page-platform.ts'
-import { type Announcer, createAnnouncer } from './panel/announcer.ts'
-import { followAnswers } from './panel/answers.ts'
+import { type Announcer, createAnnouncer, followAnswers } from './panel/answers.ts'
 import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages, followVisualViewport } from './panel/follow-pages.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
 import { followRefusals, logRefusal, readableFetch } from './panel/refusals.ts'
-import { createShell, type Shell, type Theme } from './panel/shell.ts'
+import { createShell, type Shell, type ShellOptions, type Theme } from './panel/shell.ts'
 import type { LoadPart } from './parts.ts'
-import type { ServiceWidgetOptions } from './service-widget-types.ts'
+
+export interface ServiceWidgetOptions extends ServiceClientOptions, ShellOptions {
+  /** Texts that replace the default texts of the user interface in all languages. */
+  texts?: Partial<WidgetTexts>
+  /** Texts of one language, or of a new one. The keys are tags such as `de` or `de-CH`. */
+  localeTexts?: Record<string, Partial<WidgetTexts>>
+}
 
 interface Mounted {
   host: LauncherHost

@@ -2,11 +2,11 @@ import { saveText } from '../../../../browser/chat/save-text.ts'
 import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
+import { authorName } from '../elements/author.ts'
 import { box, button, element, hasFocus, icon, setAttributes } from '../elements/elements.ts'
-import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import type { PanelParts } from '../panel/panel-parts.ts'
+import type { PanelParts } from '../panel/panel.ts'
 
 export type RatingCard = ReturnType<typeof createRatingCard>
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import personRequests from '../../../../contract/person-requests.json' with { type: 'json' }
 import { widgetLocales } from '../../../../contract/widget-locales.ts'
-import { loadPackagePart } from '../package-widget.ts'
 import { directionOf } from '../panel/shell.ts'
 import type { TextData } from '../parts.ts'
+import { loadPackagePart } from '../service-widget.ts'
 import { englishTexts } from './en.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale } from './locale-choice.ts'

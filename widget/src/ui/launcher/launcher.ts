@@ -4,8 +4,7 @@ import type { ErrorEnvelope } from '../../vocabulary/gen/wire.ts'
 import type { WidgetConfig } from '../../vocabulary/types.ts'
 import { launcherTexts } from '../languages/launcher-texts.ts'
 import { firstLocale, languageOf, pageLocales } from '../languages/locale-choice.ts'
-import type { ServiceWidgetOptions } from '../service-widget-types.ts'
-import type { ServiceWidget } from '../widget.ts'
+import type { ServiceWidget, ServiceWidgetOptions } from '../widget.ts'
 import { createLauncherHost } from './launcher-host.ts'
 
 /** The configuration or an error envelope. A proxy may also send other JSON. */

@@ -1,4 +1,4 @@
-import type { ServiceWidgetOptions } from '../service-widget-types.ts'
+import type { ServiceWidgetOptions } from '../widget.ts'
 import { importChecked } from './import-checked.ts'
 import { createLauncher } from './launcher.ts'
 

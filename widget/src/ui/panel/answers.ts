@@ -3,13 +3,27 @@ import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { sessionRecordKey } from '../../session/session-record.ts'
 import type { StoredMessage } from '../../vocabulary/types.ts'
+import { authorName, avatarOf } from '../elements/author.ts'
 import { button, element, icon } from '../elements/elements.ts'
 import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
-import { avatarOf } from '../elements/picture.ts'
-import { authorName } from '../languages/author-name.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import type { Announcer } from './announcer.ts'
 import type { Shell } from './shell.ts'
+
+export type Announcer = ReturnType<typeof createAnnouncer>
+
+/** Announces texts while the panel is closed. An open panel announces its messages itself. */
+export function createAnnouncer() {
+  const region = element('div', { class: 'visually-hidden', role: 'status', 'aria-live': 'polite' })
+  return {
+    element: region,
+    announce(text: string) {
+      // A separate element each, so that a repeated text is announced, too.
+      region.append(element('p', {}, text))
+      while (region.childElementCount > 3) region.firstElementChild!.remove()
+    },
+    clear: () => region.replaceChildren(),
+  }
+}
 
 interface AnswersDeps {
   client: ServiceClient

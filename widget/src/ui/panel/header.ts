@@ -1,9 +1,8 @@
 import { initialOf, initialsOf } from '../../../../browser/chat/initials.ts'
 import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../vocabulary/types.ts'
+import { authorName, picture } from '../elements/author.ts'
 import { box, button, element, icon, setAttributes } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
-import { picture } from '../elements/picture.ts'
-import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 

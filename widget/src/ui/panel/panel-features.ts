@@ -1,8 +1,8 @@
 import { isTeam } from '../../../../browser/chat/messages.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
+import { authorName } from '../elements/author.ts'
 import { box, element, hasFocus } from '../elements/elements.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
-import { authorName } from '../languages/author-name.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
 import type { LoadPart } from '../parts.ts'
@@ -10,8 +10,8 @@ import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
 import { latePart } from './late-part.ts'
+import type { PanelParts } from './panel.ts'
 import { createPanelForms } from './panel-forms.ts'
-import type { PanelParts } from './panel-parts.ts'
 
 interface PanelFeaturesDeps extends PanelParts {
   addStyles(css: string): void

@@ -4,7 +4,7 @@ import type { FormView } from '../forms/form-view.ts'
 import type { MessageLog } from '../messages/message-log.ts'
 import type { Composer } from './composer.ts'
 import type { latePart } from './late-part.ts'
-import type { PanelParts } from './panel-parts.ts'
+import type { PanelParts } from './panel.ts'
 
 /** Shows the form that is due instead of the message log. */
 export function createPanelForms(

@@ -2,7 +2,7 @@ import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import { isReturn } from '../../../../browser/platform.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { WIDGET_PUBLIC_API_PREFIX } from '../../transport/api.ts'
-import type { ServiceWidgetOptions } from '../service-widget-types.ts'
+import type { ServiceWidgetOptions } from '../widget.ts'
 
 /** Calls `onChange` with the code when the service refuses this page, and with undefined when it accepts it. */
 export function followRefusals(client: ServiceClient, onChange: (code: string | undefined) => void) {

@@ -4,7 +4,6 @@ import { element, icon, setAttributes } from '../elements/elements.ts'
 import { collapseIcon } from '../elements/icons.ts'
 import actionsCss from '../forms/actions.css?inline'
 import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts'
-import logCss from '../messages/log.css?inline'
 import messagesCss from '../messages/messages.css?inline'
 import answerCss from './answer.css?inline'
 import composerCss from './composer.css?inline'
@@ -29,7 +28,7 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
-  sheet.replaceSync(panelCss + messagesCss + logCss + composerCss + actionsCss + answerCss)
+  sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss + answerCss)
   const own = sheets.length
   const added = new Set<string>()
   addSheet(sheet)
