@@ -76,28 +76,21 @@ export function describeFailure(error: unknown): Failure {
 
 const unknownOutcome = new Set([Code.Unavailable, Code.Unknown, Code.DeadlineExceeded, Code.Canceled, Code.Internal])
 
-function textOf(code: Code, issues: Failure['issues'], retryAfter: number | undefined): string {
-  switch (code) {
-    case Code.InvalidArgument:
-      return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'The form has an invalid value.'
-    case Code.Unauthenticated:
-      return 'Your session is no longer valid. Sign in again.'
-    case Code.PermissionDenied:
-      return 'Your session does not have permission for this.'
-    case Code.NotFound:
-      return 'This does not exist, or belongs to another workspace.'
-    case Code.ResourceExhausted:
-      return `Too many requests. Try again in ${Math.ceil(retryAfter ?? 5)} seconds.`
-    case Code.Unimplemented:
-      return 'This server does not support this.'
-    case Code.FailedPrecondition:
-    case Code.AlreadyExists:
-      return 'This is not possible in the current state. Reload to see the changes.'
-    case Code.Internal:
-      return 'Internal error. Try again. If it persists, contact your administrator.'
-    default:
-      return 'The service cannot be reached. Check the connection and try again.'
-  }
+const codeTexts: Partial<Record<Code, string>> = {
+  [Code.Unauthenticated]: 'Your session is no longer valid. Sign in again.',
+  [Code.PermissionDenied]: 'Your session does not have permission for this.',
+  [Code.NotFound]: 'This does not exist, or belongs to another workspace.',
+  [Code.Unimplemented]: 'This server does not support this.',
+  [Code.FailedPrecondition]: 'This is not possible in the current state. Reload to see the changes.',
+  [Code.AlreadyExists]: 'This is not possible in the current state. Reload to see the changes.',
+  [Code.Internal]: 'Internal error. Try again. If it persists, contact your administrator.',
+}
+
+function textOf(code: Code, issues: Failure['issues'], retryAfter = 5): string {
+  if (code === Code.ResourceExhausted) return `Too many requests. Try again in ${Math.ceil(retryAfter)} seconds.`
+  if (code !== Code.InvalidArgument)
+    return codeTexts[code] ?? 'The service cannot be reached. Check the connection and try again.'
+  return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'The form has an invalid value.'
 }
 
 function issueText({ path, rule }: { path: string; rule: string }): string {

@@ -232,10 +232,7 @@ function OwnPicture() {
   return (
     <>
       <button type="button" class="icon-button" title="Your picture" onClick={() => setOpen(true)}>
-        <span class="avatar" aria-hidden="true">
-          {initials}
-          <Picture url={url} />
-        </span>
+        <Picture initials={initials} url={url} />
         <span class="visually-hidden">Your picture</span>
       </button>
       {isOpen && (

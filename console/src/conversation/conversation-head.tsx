@@ -13,7 +13,8 @@ const restMs = 1_000
 
 /** `undo` is set after a closing in this view. `isAsked`: the visitor was then asked for a rating. */
 export function useConversationActions(thread: Thread) {
-  const { session, holder, announcer, inbox, router } = useConsole()
+  const { api, session, holder, announcer, inbox, router } = useConsole()
+  const { conversationId } = thread
   const { busy, failure, run } = useAction()
   const [undo, setUndo] = useState<'offered' | 'resting'>()
   const [isAsked, setIsAsked] = useState(false)
@@ -28,7 +29,7 @@ export function useConversationActions(thread: Thread) {
   })
   const switchBot = act(async () => {
     const isStopped = thread.conversation.peek()?.bot?.stopped
-    await (isStopped ? thread.resumeBot() : thread.stopBot())
+    await thread.take(api.messaging[isStopped ? 'resumeBot' : 'stopBot']({ conversationId }))
     return isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.'
   })
   function offerUndo() {
@@ -38,7 +39,7 @@ export function useConversationActions(thread: Thread) {
     return 'Conversation closed. To undo, choose Undo.'
   }
   const close = act(async () => {
-    await thread.close()
+    await thread.take(api.messaging.closeConversation({ conversationId }))
     return offerUndo()
   })
   const closings = thread.closings.value
@@ -47,16 +48,16 @@ export function useConversationActions(thread: Thread) {
     announcer.say(offerUndo())
     if (opensNext.peek())
       void inbox
-        .nextUnanswered(thread.conversationId)
+        .nextUnanswered(conversationId)
         .then((next) => next && router.go(router.inFilter({ conversationId: next })))
   }, [closings])
   const requestRating = act(async () => {
-    await thread.requestRating()
+    await thread.take(api.messaging.closeConversation({ conversationId, requestRating: true }))
     setIsAsked(true)
     return 'The visitor was asked for a rating.'
   })
   const reopen = act(async () => {
-    await thread.reopen()
+    await thread.take(api.messaging.reopenConversation({ conversationId }))
     setUndo(undefined)
     return 'Conversation reopened.'
   })

@@ -253,13 +253,14 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
     }
   }
 
-  async function applyResponse(call: Promise<{ conversation?: Conversation }>) {
+  /** Takes the conversation that a call returns. */
+  async function take(call: Promise<{ conversation?: Conversation }>) {
     const { conversation } = await call
     if (conversation) onConversation(conversation)
   }
 
   const assign = (assignee: Assignee | undefined) =>
-    applyResponse(
+    take(
       assignee === undefined
         ? messaging.unassignAgent({ conversationId })
         : messaging.assignAgent({ conversationId, agent: assignee, operatorId: assignee.operatorId }),
@@ -311,7 +312,6 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
     reply,
     reload,
     refreshSession,
-
     loadOlder,
 
     /** Loads older messages until the message with this sequence is loaded, or a page fails. */
@@ -339,20 +339,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
     },
 
     assign,
-
-    close: () => applyResponse(messaging.closeConversation({ conversationId })),
-
-    requestRating: () => applyResponse(messaging.closeConversation({ conversationId, requestRating: true })),
-
-    stopBot: () => applyResponse(messaging.stopBot({ conversationId })),
-
-    resumeBot: () => applyResponse(messaging.resumeBot({ conversationId })),
-
-    addTag: (tag: string) => applyResponse(messaging.addTag({ conversationId, tag })),
-
-    removeTag: (tag: string) => applyResponse(messaging.removeTag({ conversationId, tag })),
-
-    reopen: () => applyResponse(messaging.reopenConversation({ conversationId })),
+    take,
 
     /** Adds a note. A repeat with the same operation ID adds no second note. */
     async addNote(body: string, clientOperationId: string) {

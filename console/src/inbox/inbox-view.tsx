@@ -6,7 +6,7 @@ import { ConversationView } from '../conversation/conversation-view.tsx'
 import { snippetOf } from '../installations/installation-words.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton } from '../ui/dialog.tsx'
-import { Segments } from '../ui/form.tsx'
+import { Segments, Select } from '../ui/form.tsx'
 import { useLoad, useRowKeys } from '../ui/load.tsx'
 import { Button, Empty, FailureNotice, Icon, Loading } from '../ui/page.tsx'
 import { ConversationRow } from './conversation-row.tsx'
@@ -175,20 +175,13 @@ function TagFilter() {
   const tags = new Set([...(chosen ? [chosen] : []), ...(known.value ?? [])])
   if (tags.size === 0) return null
   return (
-    <select
-      class="input"
+    <Select
       aria-label="Tag"
       value={chosen}
+      options={[['', 'All tags'], ...[...tags].map((tag) => [tag, tag] as const)]}
       onFocus={known.reload}
-      onChange={(event) => router.setFilter({ tag: event.currentTarget.value })}
-    >
-      <option value="">All tags</option>
-      {[...tags].map((tag) => (
-        <option key={tag} value={tag}>
-          {tag}
-        </option>
-      ))}
-    </select>
+      onChange={(tag) => router.setFilter({ tag })}
+    />
   )
 }
 

@@ -6,7 +6,7 @@ import { chooseLanguage, inSentence, language, languages } from '../language.ts'
 import { assignsAnswered, opensNext } from '../storages.ts'
 import { Picture } from '../ui/avatar.tsx'
 import { ActionButton, CopyField, DialogButton } from '../ui/dialog.tsx'
-import { Form, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { Form, Select, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { type Loaded, LoadedList, useAction, useLoad } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, Page, RowText, When } from '../ui/page.tsx'
 import { OwnAccount } from './own-account.tsx'
@@ -100,32 +100,23 @@ function Members({ members, mayManage, onChange }: MembersProps) {
       <LoadedList loaded={members} what="members" empty="Nobody has an account yet." kind="table team">
         {(member) => (
           <li key={member.operatorId} class="table-row">
-            <span class="avatar" aria-hidden="true">
-              {initialsOf(member.name)}
-              <Picture url={member.avatarUrl} />
-            </span>
+            <Picture initials={initialsOf(member.name)} url={member.avatarUrl} />
             <RowText title={member.operatorId === session.operator ? `${member.name} (you)` : member.name}>
               {member.mail || 'No mail address'}
             </RowText>
             {mayManage && member.role !== OperatorRole.UNSPECIFIED ? (
-              <select
+              <Select
                 class="input role"
                 aria-label={`Role of ${member.name}`}
                 value={String(member.role)}
+                options={choices}
                 disabled={busy}
-                onChange={({ currentTarget: select }) => {
-                  const role = Number(select.value)
+                onChange={(role, select) => {
                   // Shows the stored role until the change is accepted.
                   select.value = String(member.role)
-                  void setRole(member, role)
+                  void setRole(member, Number(role))
                 }}
-              >
-                {choices.map(([value, name]) => (
-                  <option key={value} value={value}>
-                    {name}
-                  </option>
-                ))}
-              </select>
+              />
             ) : (
               <span class="tag">{roleNames[member.role]}</span>
             )}

@@ -22,11 +22,15 @@ export function storedPath(url: string | undefined): string | undefined {
   return path?.startsWith(picturesPath) ? path : undefined
 }
 
-/** Covers the initials of an avatar with a stored picture. The console asks no other host. */
-export function Picture({ url }: { url: string | undefined }) {
+/** Shows initials, and covers them with a stored picture. The console asks no other host. */
+export function Picture({ initials, url }: { initials: string; url: string | undefined }) {
   const path = storedPath(url)
-  if (path === undefined) return null
-  return <img key={path} src={path} alt="" onError={({ currentTarget }) => (currentTarget.hidden = true)} />
+  return (
+    <span class="avatar" aria-hidden="true">
+      {initials}
+      {path && <img key={path} src={path} alt="" onError={({ currentTarget }) => (currentTarget.hidden = true)} />}
+    </span>
+  )
 }
 
 /** Words for the presence of a visitor. Empty while it is unknown. */

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { ComponentChildren, LooseInputHTMLAttributes } from 'preact'
+import type { ComponentChildren, LooseInputHTMLAttributes, SelectHTMLAttributes } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useOneLine } from '../../../contract/line-ends.ts'
 import { useConsole } from '../console-context.ts'
@@ -180,27 +180,26 @@ interface SelectFieldProps {
   onChange: (value: string) => void
 }
 
-export function SelectField({ label, hint, value, options, disabled, onChange }: SelectFieldProps) {
+export function SelectField({ label, hint, ...select }: SelectFieldProps) {
   return (
     <Field label={label} hint={hint}>
-      {(attributes) => (
-        <select
-          {...attributes}
-          class="input"
-          value={value}
-          disabled={disabled}
-          onChange={(event) => onChange(event.currentTarget.value)}
-        >
-          {options.map(([option, text]) => (
-            <option key={option} value={option}>
-              {text}
-            </option>
-          ))}
-        </select>
-      )}
+      {(attributes) => <Select {...attributes} {...select} />}
     </Field>
   )
 }
+
+type SelectProps = Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange'> &
+  Pick<SelectFieldProps, 'options'> & { onChange: (value: string, select: HTMLSelectElement) => void }
+
+export const Select = ({ options, onChange, ...attributes }: SelectProps) => (
+  <select class="input" {...attributes} onChange={({ currentTarget: select }) => onChange(select.value, select)}>
+    {options.map(([value, text]) => (
+      <option key={value} value={value}>
+        {text}
+      </option>
+    ))}
+  </select>
+)
 
 interface SegmentsProps<Value extends string> extends Omit<SelectFieldProps, 'label' | 'hint' | 'onChange'> {
   legend: string

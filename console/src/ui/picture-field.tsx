@@ -54,10 +54,7 @@ export function PictureField({ label, hint, shape, initials, url, onSave }: Pict
     <fieldset class="field">
       <legend class="visually-hidden">{label}</legend>
       <div class="picture-field">
-        <span class="avatar" aria-hidden="true">
-          {initials}
-          <Picture url={url} />
-        </span>
+        <Picture initials={initials} url={url} />
         <div class="line">
           <button
             ref={choose}

@@ -18,26 +18,21 @@ const isOpen = ({ state, kind }: Command) =>
 
 const nameOf = ({ kind }: Pick<Command, 'kind'>) => (kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion')
 
-const stateTexts: Record<string, string> = {
-  requested: 'Waiting for the visitor',
-  accepted: 'Accepted, opening the page',
-  completed: 'Completed',
-  failed: 'Failed',
-  declined: 'Declined',
-  granted: 'Allowed, waiting for the image',
-  uploaded: 'Image received',
-  denied: 'Denied',
-  unsupported: 'Not supported by the browser',
-  expired: 'Expired',
-  cancelled: 'Cancelled',
+const states: Record<string, [text: string, tone: string]> = {
+  requested: ['Waiting for the visitor', 'info'],
+  accepted: ['Accepted, opening the page', 'info'],
+  completed: ['Completed', 'ok'],
+  failed: ['Failed', 'warn'],
+  declined: ['Declined', 'warn'],
+  granted: ['Allowed, waiting for the image', 'info'],
+  uploaded: ['Image received', 'ok'],
+  denied: ['Denied', 'warn'],
+  unsupported: ['Not supported by the browser', 'warn'],
+  expired: ['Expired', 'warn'],
+  cancelled: ['Cancelled', 'warn'],
 }
 
-const stateText = ({ state }: Command) => stateTexts[state] ?? state
-
-function toneOf(state: string): string {
-  if (state === 'uploaded' || state === 'completed') return 'ok'
-  return ['requested', 'granted', 'accepted'].includes(state) ? 'info' : 'warn'
-}
+const wordOf = ({ state }: Command) => states[state] ?? [state, 'warn']
 
 const shownCommands = 6
 /** The inbox stream does not report every decision of a visitor, so pending requests are polled. */
@@ -63,7 +58,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   useEffect(() => {
     if (changes > 0) void list.reload()
   }, [changes])
-  const latestState = commands[0] && `${nameOf(commands[0])}: ${stateText(commands[0])}`
+  const latestState = commands[0] && `${nameOf(commands[0])}: ${wordOf(commands[0])[0]}`
   useEffect(() => {
     if (latestState) announcer.say(latestState)
   }, [latestState])
@@ -130,11 +125,12 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
   const { commandId, state, purpose, label, url, requestedAt, expiresAt } = command
   const about = purpose || label || url || ''
   const left = millisecondsOf(expiresAt) - Date.now()
+  const [text, tone] = wordOf(command)
   return (
     <li class="command">
       <div class="line">
         <strong>{nameOf(command)}</strong>
-        <span class={`tag ${toneOf(state)}`}>{stateText(command)}</span>
+        <span class={`tag ${tone}`}>{text}</span>
         <When at={requestedAt} />
       </div>
       {about && <p class="breakable">{about}</p>}

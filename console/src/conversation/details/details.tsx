@@ -296,6 +296,7 @@ function TagSection({ thread }: { thread: Thread }) {
   const { api, announcer } = useConsole()
   const { failure, run } = useAction()
   const known = useLoad(async () => (await api.messaging.listTags({})).tags, [thread])
+  const { conversationId } = thread
   const tags = thread.conversation.value?.tags ?? []
 
   function problemOf(tag: string) {
@@ -307,8 +308,8 @@ function TagSection({ thread }: { thread: Thread }) {
     const added = next.find((tag) => !tags.includes(tag))
     const removed = tags.find((tag) => !next.includes(tag))
     return run(async () => {
-      if (added !== undefined) await thread.addTag(added)
-      else if (removed !== undefined) await thread.removeTag(removed)
+      if (added !== undefined) await thread.take(api.messaging.addTag({ conversationId, tag: added }))
+      else if (removed !== undefined) await thread.take(api.messaging.removeTag({ conversationId, tag: removed }))
       announcer.say(added === undefined ? `Tag ${removed} removed.` : `Tag ${added} added.`)
     })
   }
