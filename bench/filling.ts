@@ -2,10 +2,10 @@ import { openDatabase } from '../core/database/database.ts'
 import { operationKeys } from '../core/log-event.ts'
 import { termsOf } from '../core/search/terms-model.ts'
 import type { Access } from './service.ts'
+import { text } from './visitors.ts'
 
 export const perConversation = 20
 const atOnce = 50
-const text = 'Do you ship to Graz? I would like to have it there by Friday.'
 const fast = { ordered: false, writeConcern: { w: 1 } } as const
 
 /** A conversation to fill. Those of visitors exist already. */

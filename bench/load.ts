@@ -20,11 +20,13 @@ import {
   expectStatus,
   type HttpConnection,
   inLanes,
+  json,
   openConnection,
   pageHeaders,
   postAs,
   readHistory,
   sendMessage,
+  text,
   widgetPath,
 } from './visitors.ts'
 
@@ -40,8 +42,6 @@ export type LoadCommand =
 /** A multiple of the connections, so that no visitor has two messages under way. */
 const visitorCount = 256
 const historyLength = 25
-const text = 'Do you ship to Graz? I would like to have it there by Friday.'
-const json = { 'Content-Type': 'application/json' }
 const [target = ''] = process.argv.slice(2)
 const [kind = '', otherPort] = target.split(':')
 const access = otherPort === undefined ? (JSON.parse(await readFile(target, 'utf8')) as Access) : undefined

@@ -10,8 +10,8 @@ export interface BenchVisitor {
 
 export const widgetPath = '/api/integrations/v1/widget'
 export const pageHeaders = { Origin: 'http://localhost:8081', 'X-Service-Widget-Version': '1.0' }
-const json = { 'Content-Type': 'application/json' }
-const text = 'Do you ship to Graz? I would like to have it there by Friday.'
+export const json = { 'Content-Type': 'application/json' }
+export const text = 'Do you ship to Graz? I would like to have it there by Friday.'
 
 /** Works on all items in lanes, each with a connection of its own. */
 export async function inLanes<Item>(

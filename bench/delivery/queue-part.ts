@@ -1,42 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient } from '@connectrpc/connect'
 import { type Db, type Document, MongoClient } from 'mongodb'
-import { LeadService } from '#proto/lead/v1/lead_pb.js'
-import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { connectService } from '../../core-client/index.ts'
 import { until } from '../../test/support/until.ts'
-import { clock } from '../commands.ts'
-import { amount, type Column, compare, type Figures, type Part, type Step, tablesOf } from '../measure.ts'
+import { amount, compare, type Figures, type Part, type Step, tablesOf } from '../measure.ts'
 import type { Access } from '../service.ts'
 import { type Delivering, ours } from './contenders.ts'
 import { drainColumns } from './part.ts'
-import { drain, steady, stopWorker } from './steps.ts'
+import { drain, stopWorker } from './steps.ts'
 
 const day = 86_400_000
-const holdColumns: Column[] = [
-  ['answer', 'answerMs', 'ms', 1],
-  ['median of others', 'p50', 'ms', 1],
-  ['95th percentile of others', 'p95', 'ms', 1],
-  ['all changed after', 'allSeconds', 's'],
-]
-
 interface Queued extends Delivering {
   backlog: Backlog
   few: string[]
 }
 
-/**
- * Measures many destinations, many finished deliveries, and a subscription with many waiting deliveries that is
- * disabled and enabled.
- */
+/** Measures many destinations, and many finished deliveries. */
 export const part: Part = async (options) => {
   const { quick, full } = options
   const sizes = {
     drained: quick ? 1_000 : 5_000,
     destinations: quick ? 1_000 : 10_000,
     finished: full ? 10_000_000 : quick ? 50_000 : 1_000_000,
-    held: quick ? 5_000 : 100_000,
-    seconds: quick ? 4 : 10,
   }
   const contender = {
     ...ours,
@@ -63,13 +46,6 @@ export const part: Part = async (options) => {
     row: (_, variant) => variant,
   })
   const steps: Step<Queued>[] = [
-    {
-      name: 'hold',
-      title: `Holding and releasing ${amount(sizes.held)} deliveries of one destination, others at 100/s`,
-      columns: holdColumns,
-      row: (_, variant) => variant,
-      run: (queued) => holdAndRelease(queued, sizes.held, sizes.seconds),
-    },
     drained('finished', 'Drain beside finished deliveries', async (queued) => {
       const before = await drainTo(queued, queued.few)
       const ended = { status: 'accepted', dueAt: undefined, body: undefined, deleteAt: new Date(Date.now() + day) }
@@ -90,30 +66,6 @@ export const part: Part = async (options) => {
   ]
   const warmUp = (queued: Queued) => drainTo(queued, queued.few)
   return tablesOf(await compare({ contenders: [contender], steps, options, warmUp, starts: 'step' }))
-}
-
-async function holdAndRelease(queued: Queued, held: number, seconds: number): Promise<Map<string, Figures>> {
-  const { backlog, service } = queued
-  const { coreUrl, serviceToken } = service!.access
-  const { transport, stop } = await connectService({ urls: [coreUrl], token: serviceToken })
-  const leads = createClient(LeadService, transport)
-  const [subscriptionId = ''] = (await backlog.addDestinations(1)).slice(-1)
-  const next = { attemptId: 'att_next', correlationId: 'next' }
-  await backlog.write(held, [subscriptionId], { status: 'retry_scheduled', next, dueAt: new Date(Date.now() + day) })
-  const change = async (status: SubscriptionStatus, count: number): Promise<Figures> => {
-    const began = clock()
-    await leads.updateSubscription({ subscriptionId, status })
-    const answerMs = clock() - began
-    const figures = await steady(queued, seconds)
-    while ((await backlog.countPaused()) !== count) await delay(500)
-    return { ...figures, answerMs, allSeconds: (clock() - began) / 1000 }
-  }
-  const found = new Map([['before', await steady(queued, seconds)]])
-  found.set('holding', await change(SubscriptionStatus.DISABLED, held))
-  found.set('releasing', await change(SubscriptionStatus.ENABLED, 0))
-  found.set('after', await steady(queued, seconds))
-  stop()
-  return found
 }
 
 export type Backlog = Awaited<ReturnType<typeof openBacklog>>
@@ -168,8 +120,6 @@ export async function openBacklog({ mongodbUri, database }: Access) {
         })
         return deliveries.insertMany(documents, { ordered: false })
       }),
-
-    countPaused: () => deliveries.countDocuments({ destination: { $gt: '' }, status: 'held' }),
   }
 }
 
