@@ -10,6 +10,7 @@ export const parts: Record<string, [about: string, load: () => Promise<{ part: P
   history: ['whether pages and sends get slower with a million messages', () => import('./history.ts')],
   retention: ['sends while old messages are removed; --full removes a million', () => import('./retention.ts')],
   search: ['searches of a million messages', () => import('./search.ts')],
+  idle: ['processor time and database commands while nobody uses the service', () => import('./idle.ts')],
   capacity: ['memory, processor and disk of visitors and messages, and sizes', () => import('./capacity/part.ts')],
   delivery: ['backlog, steady rate and a killed worker, beside job queues', () => import('./delivery/part.ts')],
   queue: ['many destinations, many finished deliveries', () => import('./delivery/queue-part.ts')],

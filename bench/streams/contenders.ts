@@ -138,6 +138,11 @@ export const contenders = [
     startBare('mongodb', nodeArgs),
   ),
   plain(
+    'Grouped Node',
+    'the same, with one insert for all events that arrive during the insert before',
+    (_, nodeArgs) => startBare('grouped mongodb', nodeArgs),
+  ),
+  plain(
     'nginx + nchan',
     'one worker, events in its own memory; no grants, no log on disk',
     (visitors) => startNchan(visitors + 1_000),
