@@ -7,7 +7,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
  * Returns true if `target` is missing or not newer than `files` and what the folders have, except
  * for tests.
  */
-export async function isStale(root: string, target: string, folders: string[], files: string[]): Promise<boolean> {
+export async function isStale(root: string, target: string, folders: string[], files: string[]) {
   const found = await Promise.all(folders.map((folder) => readdir(join(root, folder), { recursive: true })))
   const sources = found.flatMap((names, index) => names.map((name) => join(folders[index]!, name)))
   const watched = [...sources.filter((name) => !name.endsWith('.test.ts')), ...files]
@@ -45,7 +45,7 @@ export const encodings = {
 }
 
 /** Writes `<path>.br` and `<path>.gz` beside each file. */
-export async function compressFiles(paths: readonly string[]): Promise<void> {
+export async function compressFiles(paths: readonly string[]) {
   await Promise.all(
     paths.map(async (path) => {
       const content = await readFile(path)

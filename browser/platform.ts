@@ -101,6 +101,6 @@ export const systemClock: Clock = {
 const steadyLifecycle: Lifecycle = { subscribe: () => () => {}, isOnline: () => true }
 
 /** Returns 128 random bits as a text. `crypto.randomUUID` is missing on http pages. */
-export function newRandomId(): string {
+export function newRandomId() {
   return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

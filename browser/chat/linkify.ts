@@ -85,7 +85,7 @@ function split(text: string, { pattern, cut, hrefOf }: AddressKind): TextPart[] 
  * Cuts off what is not part of the URL. The URL parser reads some signs of other scripts as dots and
  * slashes, so the host ends at the first sign that cannot be part of a host.
  */
-function cutUrl(found: string): string {
+function cutUrl(found: string) {
   const start = /^(https?:\/\/)?/i.exec(found)![0].length
   const authority = /[^/\\?#]*/.exec(found.slice(start))![0]
   // Neither this URL nor the part before the `@` is a link, see `safeHref`.
@@ -100,7 +100,7 @@ function cutUrl(found: string): string {
 }
 
 /** Cuts off what follows the host. A top-level domain in ASCII ends where another script begins. */
-function cutHost(found: string, start: number): string {
+function cutHost(found: string, start: number) {
   host.lastIndex = start
   const letters = host.exec(found)![0]
   // The URL parser replaces variants, for example fullwidth letters.
@@ -113,7 +113,7 @@ function cutHost(found: string, start: number): string {
 }
 
 /** Cuts punctuation off the end, but not a closing bracket that the address opens. */
-function cutEnd(address: string): string {
+function cutEnd(address: string) {
   if (!ending.test(address.slice(-2))) return address
   const left = [...address]
   const count = (kind: RegExp) => left.filter((each) => kind.test(each)).length
@@ -127,7 +127,7 @@ function cutEnd(address: string): string {
 }
 
 /** Returns the URL for `href`; undefined unless it is http or https without a user name or password. */
-export function safeHref(address: string): string | undefined {
+export function safeHref(address: string) {
   if (!URL.canParse(address)) return undefined
   const { protocol, username, password, href } = new URL(address)
   const isWeb = protocol === 'https:' || protocol === 'http:'

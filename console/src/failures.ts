@@ -86,14 +86,14 @@ const codeTexts: Partial<Record<Code, string>> = {
   [Code.Internal]: 'Internal error. Try again. If it persists, contact your administrator.',
 }
 
-function textOf(code: Code, issues: Failure['issues'], retryAfter = 5): string {
+function textOf(code: Code, issues: Failure['issues'], retryAfter = 5) {
   if (code === Code.ResourceExhausted) return `Too many requests. Try again in ${Math.ceil(retryAfter)} seconds.`
   if (code !== Code.InvalidArgument)
     return codeTexts[code] ?? 'The service cannot be reached. Check the connection and try again.'
   return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'The form has an invalid value.'
 }
 
-function issueText({ path, rule }: { path: string; rule: string }): string {
+function issueText({ path, rule }: { path: string; rule: string }) {
   // Forms for suppressions send a single entry, so the text omits the entry's index.
   const words = path
     .replace(/^\/entries\/\d+/, '')

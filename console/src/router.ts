@@ -76,7 +76,7 @@ export function parseRoute(address: string): Route {
   return { view: 'unknown' }
 }
 
-export function pathOf(route: KnownRoute): string {
+export function pathOf(route: KnownRoute) {
   const { path, query } = patterns[route.view]
   const params = route as unknown as Record<string, string | undefined>
   const parts = path.split('/').map((part) => {
@@ -88,7 +88,7 @@ export function pathOf(route: KnownRoute): string {
 }
 
 /** Names what the view shows. The focus moves to its heading when the place changes. */
-export function placeOf(route: Route): string {
+export function placeOf(route: Route) {
   if (route.view === 'unknown') return route.view
   const { path, keepsFocus } = patterns[route.view]
   const params = path.split('/').flatMap((part) => paramOf(part) ?? [])
@@ -192,7 +192,7 @@ export function createRouter(window: Window) {
   }
 }
 
-function decode(part: string): string {
+function decode(part: string) {
   try {
     return decodeURIComponent(part)
   } catch {
@@ -240,6 +240,6 @@ export const areas = groups.flatMap((group) => group.areas)
 export const areaOf = ({ view }: { view: View | 'unknown' }) =>
   view === 'unknown' ? undefined : areas.find((area) => patterns[view].path.split('/')[0] === patterns[area.view].path)
 
-export const areaName = (view: View): string => areaOf({ view })!.name
+export const areaName = (view: View) => areaOf({ view })!.name
 
 export const backTo = (view: View) => ({ path: pathOf({ view } as KnownRoute), label: areaName(view) })

@@ -78,7 +78,7 @@ export function createSessionHolder({
   }
 
   /** Reads the session of this browser. Retries while the service does not answer. */
-  async function load(): Promise<void> {
+  async function load() {
     const before = changes
     const result = await calls.current()
     if (before !== changes) return
@@ -105,7 +105,7 @@ export function createSessionHolder({
   }
 
   /** Signs out in all tabs. Returns false if the service cannot be reached; the session then stays. */
-  async function signOut(): Promise<boolean> {
+  async function signOut() {
     if (typeof (await calls.signOut()) !== 'object') return false
     tell({ name: 'signed-out' })
     end('signed_out')

@@ -15,7 +15,7 @@ export const formatFull = full.format
 export const isSameDay = (one: Date, other: Date) => one.toDateString() === other.toDateString()
 
 /** Returns the heading of a day: “Today”, “Yesterday” or the date. */
-export function formatDay(date: Date, now: Date): string {
+export function formatDay(date: Date, now: Date) {
   if (isSameDay(date, now)) return 'Today'
   const yesterday = new Date(now)
   yesterday.setDate(yesterday.getDate() - 1)
@@ -24,7 +24,7 @@ export function formatDay(date: Date, now: Date): string {
 }
 
 /** Returns the time if the date is today, else the date. */
-export function formatShort(date: Date, now: Date): string {
+export function formatShort(date: Date, now: Date) {
   if (isSameDay(date, now)) return time.format(date)
   return date.getFullYear() === now.getFullYear() ? shortDay.format(date) : dayOfYear.format(date)
 }
@@ -36,7 +36,7 @@ const plurals = new Intl.PluralRules(language)
 export const countOf = (count: number, one: string, many: string) =>
   (plurals.select(count) === 'one' ? one : many).replace('#', formatNumber(count))
 
-export function formatDistance(milliseconds: number): string {
+export function formatDistance(milliseconds: number) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 90) return `${seconds} s`
   const minutes = Math.round(seconds / 60)
@@ -52,4 +52,4 @@ export const hoursAgo = (hours: number) => timestampFromMs(Date.now() - hours * 
 export const dateOf = (timestamp: Timestamp | undefined): Date | undefined => timestamp && timestampDate(timestamp)
 
 /** Returns a time in milliseconds since the epoch, or 0 if there is none. */
-export const millisecondsOf = (timestamp: Timestamp | undefined): number => (timestamp ? timestampMs(timestamp) : 0)
+export const millisecondsOf = (timestamp: Timestamp | undefined) => (timestamp ? timestampMs(timestamp) : 0)

@@ -56,7 +56,7 @@ const card = ({ id, name, price, summary }: (typeof lamps)[number]) => `
     <button type="button" data-ask="I have a question about ${name}: ">Ask about ${name}</button>
   </li>`
 
-function account(customer: Customer | undefined, { signsIdentity }: PageSettings): string {
+function account(customer: Customer | undefined, { signsIdentity }: PageSettings) {
   const others = customers.filter(({ id }) => id !== customer?.id)
   const signOut = `
     <p class="lead">${customer?.name} · ${customer?.plan} · ${customer?.orders} orders</p>
@@ -73,7 +73,7 @@ function account(customer: Customer | undefined, { signsIdentity }: PageSettings
     ${signsIdentity ? '<p class="note">The shop’s backend signs a short-lived token that says who you are, and the chat sends it to the service. The agent sees a verified name. The secret stays on the backend.</p>' : ''}`
 }
 
-const firstName = ({ name }: Customer): string => name.split(' ')[0]!
+const firstName = ({ name }: Customer) => name.split(' ')[0]!
 
 const layOut = (main: string, customer: Customer | undefined, settings: PageSettings) => `<!doctype html>
 <html lang="en">

@@ -93,7 +93,7 @@ export async function createDemoSite({
 }
 
 /** Scripts can set neither `Origin` nor `Sec-Fetch-Site`. */
-function isFromOwnPage({ headers: { host, origin, 'sec-fetch-site': site } }: IncomingMessage): boolean {
+function isFromOwnPage({ headers: { host, origin, 'sec-fetch-site': site } }: IncomingMessage) {
   return site === undefined ? URL.parse(origin ?? '')?.host === host : site === 'same-origin'
 }
 
@@ -108,7 +108,7 @@ async function readFiles(folder: string) {
   return files
 }
 
-function contentSecurityPolicy(gatewayOrigin: string): string {
+function contentSecurityPolicy(gatewayOrigin: string) {
   return [
     "default-src 'none'",
     "script-src 'self'",

@@ -24,7 +24,7 @@ export function createShopSessions() {
   }
 }
 
-function readCookie(request: IncomingMessage): string {
+function readCookie(request: IncomingMessage) {
   const cookies = (request.headers.cookie ?? '').split(';').map((cookie) => cookie.trim().split('='))
   return cookies.find(([name]) => name === cookieName)?.[1] ?? ''
 }

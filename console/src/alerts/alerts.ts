@@ -125,7 +125,7 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
 }
 
 /** Returns false if the browser shows only notifications of service workers, as on Android. */
-function canNotify(): boolean {
+function canNotify() {
   try {
     // Without permission, nothing is shown.
     const shown = new Notification('Notifications are on', { tag: 'service.console', silent: true })

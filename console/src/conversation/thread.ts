@@ -219,7 +219,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   }
 
   /** Returns undefined for the operator's own typing, in this or another tab, and for a bot's. */
-  function typistOf(author: Author | undefined): string | undefined {
+  function typistOf(author: Author | undefined) {
     if (author?.kind === 'visitor') return ''
     return author?.kind === 'agent' && author.displayName !== agent().displayName ? author.displayName : undefined
   }

@@ -63,19 +63,14 @@ const phases: Partial<Record<keyof typeof AttemptPhase, string>> = {
   BODY: 'while reading the response',
 }
 
-export function outcomeText({
-  responseClass,
-  responseStatus,
-  failureReason,
-  failurePhase,
-}: Pick<DeliveryAttempt, 'responseClass' | 'responseStatus' | 'failureReason' | 'failurePhase'>): string {
+export function outcomeText({ responseClass, responseStatus, failureReason, failurePhase }: DeliveryAttempt) {
   const parts = [
     classes[ResponseClass[responseClass] as keyof typeof ResponseClass],
     responseStatus !== undefined && `HTTP ${responseStatus}`,
     reasons[FailureReason[failureReason] as keyof typeof FailureReason],
     phases[AttemptPhase[failurePhase] as keyof typeof AttemptPhase],
-  ].filter(Boolean)
-  return parts.join(', ')
+  ]
+  return parts.filter(Boolean).join(', ')
 }
 
 export const isRetryable = (status: DeliveryStatus) =>

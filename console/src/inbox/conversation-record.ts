@@ -46,14 +46,14 @@ export const movesConversation = ({ events }: Change) =>
  * Returns true in three cases: the visitor wrote last and nobody has read it, the visitor sent a form last
  * and waits, or a bot asked for a person. The request counts until an agent takes the conversation.
  */
-export function isUnread(conversation: Conversation): boolean {
+export function isUnread(conversation: Conversation) {
   const { lastMessage, waitingSince } = conversation
   if (!lastMessage && waitingSince) return true
   return (lastMessage?.author?.kind === 'visitor' && lastMessage.state !== 'read') || isWaiting(conversation)
 }
 
 /** Returns true from a bot's request for a person until an agent is assigned or answers. */
-export function isWaiting({ bot, agent, lastMessage, status }: Conversation): boolean {
+export function isWaiting({ bot, agent, lastMessage, status }: Conversation) {
   const isTaken = agent !== undefined || lastMessage?.author?.kind === 'agent'
   return bot?.humanRequestedAt !== undefined && !isTaken && status !== ConversationStatus.CLOSED
 }
@@ -61,7 +61,7 @@ export function isWaiting({ bot, agent, lastMessage, status }: Conversation): bo
 type Named = Pick<Conversation, 'visitor' | 'conversationId'> & Partial<Pick<Conversation, 'contact'>>
 
 /** Returns a verified name, else what the visitor left in a form, else a generated name. */
-export function visitorName({ visitor, contact, conversationId }: Named): string {
+export function visitorName({ visitor, contact, conversationId }: Named) {
   const given = visitor?.displayName || visitor?.externalSubject || contact?.name || contact?.email
   return given || `Visitor ${conversationId.slice(-4).toUpperCase()}`
 }

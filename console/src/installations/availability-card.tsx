@@ -201,7 +201,7 @@ function TimeInput({ label, value, onChange }: { label: string; value: string; o
 }
 
 /** Completes a time that was typed in a short form: `9` becomes `09:00`. */
-function completed(text: string): string {
+function completed(text: string) {
   const match = /^(\d{1,2})(?:[:.]?(\d\d))?$/.exec(text.trim())
   return match ? `${match[1]!.padStart(2, '0')}:${match[2] ?? '00'}` : text.trim()
 }

@@ -38,7 +38,7 @@ export const repliesOf = (text: string) => ({
     .filter(Boolean),
 })
 
-export function originProblem(entry: string): string | undefined {
+export function originProblem(entry: string) {
   if (isOriginEntry(entry)) return undefined
   if (entry.startsWith('https://*.')) return 'Enter a full domain after *., for example https://*.example.com.'
   if (entry.includes('*')) return 'A * is allowed only at the start and with https, for example https://*.example.com.'
@@ -46,7 +46,7 @@ export function originProblem(entry: string): string | undefined {
 }
 
 /** Returns the origin of an address. The address may have a path, and may lack the scheme. */
-export function toOrigin(address: string): string {
+export function toOrigin(address: string) {
   if (/[*\s]/.test(address)) return address
   const scheme = /^localhost\b|^[\d.]+(:|$)/.test(address) ? 'http' : 'https'
   const url = URL.parse(/^\w+:\/\//.test(address) ? address : `${scheme}://${address}`)

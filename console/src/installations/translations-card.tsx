@@ -88,7 +88,7 @@ export function TranslationsCard(part: InstallationPart) {
 
 const isSameTag = (one: string, other: string) => one.trim().toLowerCase() === other.trim().toLowerCase()
 
-function isLocale(tag: string): boolean {
+function isLocale(tag: string) {
   try {
     return Intl.getCanonicalLocales(tag).length === 1 && tag !== ''
   } catch {

@@ -14,13 +14,13 @@ const figures = [
 const formula = /^[=+\-@\t\r＝＋－＠]/
 
 /** Returns a value as a field of CSV that no spreadsheet runs. */
-export function csvField(value: string | number | undefined): string {
+export function csvField(value: string | number | undefined) {
   if (typeof value !== 'string') return value === undefined ? '' : String(value)
   const harmless = formula.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
 }
 
-export function toCsv({ total, byDay, byHour, byTag }: Report): string {
+export function toCsv({ total, byDay, byHour, byTag }: Report) {
   const groups = { total: total ? [total] : [], day: byDay, hour: byHour, tag: byTag }
   const columns = ['group', ...figures.map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))]
   const lines = Object.entries(groups).flatMap(([group, rows]) =>

@@ -45,15 +45,8 @@ interface SubscriptionFormProps {
   children?: ComponentChildren
 }
 
-export function SubscriptionForm({
-  initial,
-  present,
-  sentNames = {},
-  isHook,
-  action,
-  submit,
-  children,
-}: SubscriptionFormProps) {
+export function SubscriptionForm(props: SubscriptionFormProps) {
+  const { initial, present, sentNames = {}, isHook, action, submit, children } = props
   const isNew = present === undefined
   const installations = useInstallations()
   const form = useForm({

@@ -33,7 +33,7 @@ const actions: Record<string, string> = {
 export const actionText = (action: string) => actions[action] ?? action
 
 /** Returns the problem with a destination URL. The service also checks the addresses of its host. */
-export function destinationProblem(text: string): string | undefined {
+export function destinationProblem(text: string) {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol)) return 'Enter a full URL that starts with https:// or http://.'
   if (url.username !== '' || url.password !== '') return 'Remove the user name and password from the URL.'

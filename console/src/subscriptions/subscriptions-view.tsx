@@ -58,7 +58,7 @@ export function SubscriptionsView() {
   )
 }
 
-function textOf({ mappedFields, automatic, policy }: Subscription): string {
+function textOf({ mappedFields, automatic, policy }: Subscription) {
   const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
   return [
     automatic && policy?.types.includes('lead.ready-for-delivery') ? 'Every lead' : 'On request',

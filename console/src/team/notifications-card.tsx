@@ -132,7 +132,7 @@ interface Policies {
 /** A page can create one policy of this name. It returns the URL of the worker only. */
 let policy: ReturnType<Policies['createPolicy']> | undefined
 
-function workerUrl(): string {
+function workerUrl() {
   const url = '/console/sw.js'
   const { trustedTypes } = window as { trustedTypes?: Policies }
   policy ??= trustedTypes?.createPolicy('service-worker', { createScriptURL: () => url })
@@ -157,7 +157,7 @@ async function subscribeBrowser(publicKey: string): Promise<PushSubscriptionJSON
   }
 }
 
-async function unsubscribeBrowser(): Promise<void> {
+async function unsubscribeBrowser() {
   const registration = await navigator.serviceWorker?.getRegistration('/console/')
   await (await registration?.pushManager.getSubscription())?.unsubscribe()
 }

@@ -110,7 +110,7 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
 }
 
 /** The device of this browser, in words, for example `iPhone`. */
-function deviceName(): string {
+function deviceName() {
   const [device = 'This device'] = /iPhone|iPad|Android|Windows|Mac|Linux/.exec(navigator.userAgent) ?? []
   return device
 }

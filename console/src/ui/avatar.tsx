@@ -17,7 +17,7 @@ export function Avatar({ name, id, presence }: { name: string; id: string; prese
 const picturesPath = `${WIDGET_PREFIX}/pictures/`
 
 /** Returns the path of a picture that the service stores; undefined for pictures of other hosts. */
-export function storedPath(url: string | undefined): string | undefined {
+export function storedPath(url: string | undefined) {
   const path = url === undefined ? undefined : URL.parse(url)?.pathname
   return path?.startsWith(picturesPath) ? path : undefined
 }
@@ -52,7 +52,7 @@ export function VerifiedMark() {
 }
 
 /** Returns the upper half of the FNV-1a hash. Its lower bits hardly differ for similar IDs. */
-function hash(text: string): number {
+function hash(text: string) {
   let value = 0x811c9dc5
   for (const char of text) value = Math.imul(value ^ char.charCodeAt(0), 0x01000193)
   return value >>> 16

@@ -65,19 +65,9 @@ interface ActionDialogProps<Draft extends object>
 }
 
 /** Asks for input or a confirmation, runs an action and closes if it succeeds. */
-export function ActionDialog<Draft extends object>({
-  title,
-  action,
-  danger,
-  start = {} as Draft,
-  isReady = () => true,
-  problemsOf,
-  done,
-  onConfirm,
-  onClose,
-  children,
-}: ActionDialogProps<Draft>) {
-  const form = useForm({ start, problemsOf, done, save: (draft) => onConfirm(draft).then(onClose) })
+export function ActionDialog<Draft extends object>(props: ActionDialogProps<Draft>) {
+  const { title, action, danger, start = {} as Draft, isReady = () => true, onConfirm, onClose, children } = props
+  const form = useForm({ ...props, start, save: (draft) => onConfirm(draft).then(onClose) })
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="stack dialog-body" ref={form.element} onSubmit={form.submit} noValidate>
@@ -106,14 +96,8 @@ export interface DialogButtonProps<Draft extends object> extends Omit<ActionDial
   isOff?: boolean
 }
 
-export function DialogButton<Draft extends object>({
-  button,
-  kind = 'small',
-  icon,
-  label,
-  isOff,
-  ...dialog
-}: DialogButtonProps<Draft>) {
+export function DialogButton<Draft extends object>(props: DialogButtonProps<Draft>) {
+  const { button, kind = 'small', icon, label, isOff, ...dialog } = props
   const [isOpen, setOpen] = useState(false)
   return (
     <>
@@ -311,16 +295,8 @@ interface SecretsCardProps {
 }
 
 /** Card that shows secrets and rotates them. A new secret is shown only once. */
-export function SecretsCard({
-  title,
-  what,
-  explanation,
-  advice,
-  rotate,
-  onRotated,
-  children,
-  fields,
-}: SecretsCardProps) {
+export function SecretsCard(props: SecretsCardProps) {
+  const { title, what, explanation, advice, rotate, onRotated, children, fields } = props
   const [created, setCreated] = useState<NewSecret>()
   return (
     <Card

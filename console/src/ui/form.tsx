@@ -209,14 +209,8 @@ interface SegmentsProps<Value extends string> extends Omit<SelectFieldProps, 'la
 }
 
 /** A choice of which all options are visible. */
-export function Segments<Value extends string>({
-  legend,
-  isLegendHidden,
-  value,
-  options,
-  disabled,
-  onChange,
-}: SegmentsProps<Value>) {
+export function Segments<Value extends string>(props: SegmentsProps<Value>) {
+  const { legend, isLegendHidden, value, options, disabled, onChange } = props
   const name = useId()
   return (
     <fieldset class="segments">
@@ -285,24 +279,15 @@ interface EntryListProps {
   addsOnBlur?: boolean
 }
 
-export function EntryList({
-  label,
-  hint,
-  placeholder,
-  entries,
-  read = (text) => text,
-  problemOf,
-  onChange,
-  suggestions = [],
-  addsOnBlur = true,
-}: EntryListProps) {
+export function EntryList({ read = (text) => text, suggestions = [], addsOnBlur = true, ...props }: EntryListProps) {
+  const { label, hint, placeholder, entries, problemOf, onChange } = props
   const listId = useId()
   const input = useRef<HTMLInputElement>(null)
   const [problem, setProblem] = useState<string>()
   const { busy, run } = useAction()
 
   /** Resolves to false if the change is not stored, also because another change is being stored. */
-  async function change(changed: string[]): Promise<boolean> {
+  async function change(changed: string[]) {
     let stored: unknown
     const hasRun = await run(async () => {
       stored = await onChange(changed)

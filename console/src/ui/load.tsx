@@ -186,7 +186,7 @@ export function useAction() {
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
   const running = useRef(false)
-  async function run(call: () => Promise<unknown>): Promise<boolean> {
+  async function run(call: () => Promise<unknown>) {
     if (running.current) return false
     running.current = true
     setBusy(true)

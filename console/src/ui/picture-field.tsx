@@ -75,7 +75,7 @@ export function PictureField({ label, hint, shape, initials, url, onSave }: Pict
   )
 }
 
-function failureText({ issues, text }: Failure): string {
+function failureText({ issues, text }: Failure) {
   if (issues.some(({ path }) => path === '/gatewayOrigin'))
     return 'Visitors get pictures over https only. Open the console over https, or set PUBLIC_URL.'
   if (issues.some(({ rule }) => rule === 'maxItems')) return 'The workspace has too many pictures. Remove one first.'
@@ -115,7 +115,7 @@ async function encodePicture(file: Blob, shape: PictureShape): Promise<Uint8Arra
 }
 
 /** Returns the side of a square whose inner circle shows a logo; an almost square logo fills the square. */
-function sideAround(width: number, height: number): number {
+function sideAround(width: number, height: number) {
   const longest = Math.max(width, height)
   return longest > 1.2 * Math.min(width, height) ? Math.ceil(Math.hypot(width, height)) : longest
 }

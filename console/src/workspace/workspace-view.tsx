@@ -35,7 +35,7 @@ function inputOf(period: RetentionPeriod | undefined): PeriodInput {
   return { choice: !period || period.isDefault ? 'default' : (period.period.case ?? 'forever'), days }
 }
 
-function defaultText(period: RetentionPeriod | undefined): string {
+function defaultText(period: RetentionPeriod | undefined) {
   if (!period?.isDefault) return 'Default of the service'
   return `Default (${period.period.case === 'days' ? countOf(period.period.value, '# day', '# days') : 'no limit'})`
 }

@@ -12,8 +12,14 @@ import { createVisit, type Visit } from '../session/visit.ts'
 import { createApi } from '../transport/api.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import { createEmitter, type Emitter } from '../vocabulary/events.ts'
-import type { SessionView, VisitorIdentity, WidgetMessage } from '../vocabulary/types.ts'
-import { createChatState } from './chat-state.ts'
+import type {
+  ConnectionState,
+  ReplayReset,
+  SessionEnd,
+  SessionView,
+  VisitorIdentity,
+  WidgetMessage,
+} from '../vocabulary/types.ts'
 import type { ServiceClientOptions } from './client-options.ts'
 import { createConfiguration } from './configuration.ts'
 
@@ -46,13 +52,18 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   const api = createApi({ ...platform, apiBaseUrl: options.apiBaseUrl })
   const records = createSessionRecords(platform.storage, options.siteKey)
   const consentRecords = createConsentRecords(platform.storage, options.siteKey, session)
-  const state = createChatState(emit)
+  let connection: ConnectionState = 'idle'
+  /** Why the chat has ended. The connection then changes only when the chat is reset. */
+  let ended: Readonly<{ event?: SessionEnd; code: string }> | undefined
+  /** True if the visitor may start another session after the end. */
+  let mayStartNew = false
+  const canStartNew = () => !!ended && mayStartNew
   const configuration = createConfiguration({
     api,
     platform,
     emitter,
     siteKey: options.siteKey,
-    isRunning: () => starting !== undefined && !state.end(),
+    isRunning: () => starting !== undefined && !ended,
   })
   const config = configuration.current
   const shared = {
@@ -79,7 +90,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     records,
     emit,
     provider,
-    current: () => (state.end() ? undefined : visit),
+    current: () => (ended ? undefined : visit),
     shown: () => visit,
     started: () => starting,
     drop(reason) {
@@ -87,9 +98,9 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
       visit = undefined
     },
     begin,
-    onConnection: state.setConnection,
+    onConnection: setConnection,
     onSessionChange: features.changeSession,
-    onUnidentified: (code) => state.setEnd(code, true),
+    onUnidentified: (code) => setEnd(code, true),
   })
 
   return {
@@ -108,14 +119,15 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
 
     /** Starts an empty conversation after the session ended. Does nothing if `canStartNew()` is false. */
     async startNew(): Promise<void> {
-      if (!state.canStartNew()) return
-      const { clientInstanceId, draft, ended } = records.read() ?? {}
-      if (ended) records.write({ clientInstanceId: clientInstanceId!, draft })
+      if (!canStartNew()) return
+      const { clientInstanceId, draft, ended: stored } = records.read() ?? {}
+      if (stored) records.write({ clientInstanceId: clientInstanceId!, draft })
       stop()
       await start()
     },
 
-    canStartNew: state.canStartNew,
+    /** Returns true if the chat has ended and the visitor may start a new session. */
+    canStartNew,
 
     /**
      * Puts a message in the outbox. Events report its delivery.
@@ -125,7 +137,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
      */
     sendMessage(text: string): WidgetMessage {
       visit?.session.act()
-      if (state.end()) throw new WidgetError('session_ended', { terminal: true })
+      if (ended) throw new WidgetError('session_ended', { terminal: true })
       if (!visit) throw new WidgetError('not_started')
       const body = messageBody(text, config()?.limits.bodyMaxLength)
       const { locale } = options
@@ -149,9 +161,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
 
     /** Loads the history page before the oldest loaded message. */
     loadOlder: async (): Promise<void> => visit?.history.loadOlder(),
-
     hasOlder: (): boolean => visit?.history.hasOlder() ?? false,
-
     messages,
 
     /** Returns the number of unread messages from agents and the system. */
@@ -196,19 +206,17 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
      * @throws WidgetError if `clearIdentity` is selected and the request to the service fails
      */
     resetVisitor: identity.resetVisitor,
-
     config,
 
     /** Returns the step in which the visitor grants or denies the consent policy. */
     consent: async (): Promise<ConsentKeeper> => consent,
-
-    connection: state.connection,
+    connection: () => connection,
 
     /** Returns the session without its credentials. */
     session,
 
     /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
-    ended: state.end,
+    ended: () => ended,
 
     /** Subscribes to an event. Returns a function that unsubscribes. */
     on: emitter.on,
@@ -217,7 +225,28 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     once: emitter.once,
   }
 
-  function start(): Promise<void> {
+  function setConnection(state: ConnectionState) {
+    if (state === connection || (ended && state !== 'ended')) return
+    connection = state
+    emit('connection.changed', { state })
+  }
+
+  /** Ends the chat. `about` has further fields of the event. */
+  function setEnd(code: string, canStart: boolean, about: Partial<ReplayReset> = {}) {
+    const event = sessionEndOf(code)
+    ended = { event, code }
+    mayStartNew = canStart
+    setConnection('ended')
+    if (event) emit(event, { code, ...about })
+  }
+
+  /** Sets the state of a chat that starts again or was stopped. It no longer counts as ended. */
+  function reset(state: 'idle' | 'connecting') {
+    ended = undefined
+    setConnection(state)
+  }
+
+  function start() {
     identity.closeLeft()
     starting ??= begin(true)
     return starting
@@ -226,15 +255,15 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   function stop() {
     visit?.close()
     visit = starting = undefined
-    state.reset('idle')
+    reset('idle')
   }
 
   /**
    * Starts a visit with `given`, else the stored session, else a new one. `asks`: calls the
    * identity provider first.
    */
-  async function begin(asks: boolean, given?: GivenSession): Promise<void> {
-    state.reset('connecting')
+  async function begin(asks: boolean, given?: GivenSession) {
+    reset('connecting')
     features.start()
     const configured = configuration.load()
     const current = createVisit({
@@ -248,13 +277,13 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
       emit,
       config,
       consented: consent.run,
-      onConnection: state.setConnection,
+      onConnection: setConnection,
       // After a refusal, another attempt would be refused, too.
-      onEnd: (code, isRefused, about) => state.setEnd(code, !isRefused && !!sessionEndOf(code), about),
+      onEnd: (code, isRefused, about) => setEnd(code, !isRefused && !!sessionEndOf(code), about),
       onClosed:
         options.identityProvider &&
         ((closed) => {
-          state.setConnection('connecting')
+          setConnection('connecting')
           void identity.followClosed(current, closed)
         }),
       onEvent(event) {
@@ -268,7 +297,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     if (current.session.content() && (!asks || (await identifyAtStart(current)))) current.open()
   }
 
-  async function identifyAtStart(current: Visit): Promise<boolean> {
+  async function identifyAtStart(current: Visit) {
     try {
       return !options.identityProvider || (await identity.onStart(current))
     } catch (error) {
@@ -277,7 +306,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
       if (sessionEndOf(code)) current.session.end(code)
       else {
         current.close()
-        state.setEnd(code, true)
+        setEnd(code, true)
       }
       return false
     }

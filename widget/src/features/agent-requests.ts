@@ -1,10 +1,11 @@
 import { createPause, type Pause } from '../../../browser/pause.ts'
-import type { Platform } from '../../../browser/platform.ts'
+import type { Platform, TimerId } from '../../../browser/platform.ts'
 import type { RequestParts } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { AcknowledgedScreenshot } from '../vocabulary/gen/wire.ts'
 import type {
+  Activity,
   AgentRequest,
   NavigationOutcome,
   ScreenshotConsent,
@@ -12,12 +13,12 @@ import type {
   UploadedScreenshot,
   UploadTerms,
 } from '../vocabulary/types.ts'
-import { createPendingRequests } from './pending-requests.ts'
 import type { PartsWithPresence } from './presence.ts'
 
 const attempts = 8
 /** Maximum time for reports of a finished navigation, for which the service sets no deadline. */
 const reportWithinMs = 120_000
+const handledAtMost = 50
 
 interface UploadOptions {
   /** Gets the sent share, from 0 to 1, if the platform can measure it. */
@@ -30,19 +31,21 @@ interface UploadOptions {
 /**
  * Receives navigation and screenshot requests of agents. Reports the visitor's answers (section 3
  * of the contract). Each answer is one idempotent operation and is retried until its deadline. This
- * module never navigates and takes no screenshots, because that is the application's task.
+ * module never navigates and takes no screenshots, because that is the application's task. Requests that
+ * have not ended are stored, so that the visitor's next page continues with them. Those that the visitor does
+ * not answer in time expire.
  */
 export function createAgentRequests(parts: PartsWithPresence) {
-  const { api, emitter, records, supports, aheadMs, config, grants } = parts
+  const { api, emitter, records, presence, supports, aheadMs, config, grants } = parts
   const { clock, random, newId, lifecycle } = parts.platform
   const answers = new Map<string, Promise<unknown>>()
   const pauses = new Set<Pause>()
   const uploadKeys = new WeakMap<Blob, string>()
   const uploads = new Map<string, AbortController>()
-  const pending = createPendingRequests(parts, (id) => uploads.get(id)?.abort())
+  let timer: TimerId
   lifecycle.subscribe((signal) => {
     if (signal === 'online') for (const pause of pauses) pause.hurry()
-    if (signal === 'visible' || signal === 'pageshow') pending.expire()
+    if (signal === 'visible' || signal === 'pageshow') expire()
   })
 
   return {
@@ -64,8 +67,8 @@ export function createAgentRequests(parts: PartsWithPresence) {
         const request = find(commandId, 'navigation')
         const isDecided = outcome === 'completed' || outcome === 'failed'
         const answer = await acknowledge(request, outcome, isDecided ? clock.now() + reportWithinMs : undefined)
-        if (outcome === 'accepted') pending.change(request, { state: 'accepted' })
-        else pending.end(request, `navigation.${outcome}`)
+        if (outcome === 'accepted') change(request, { state: 'accepted' })
+        else end(request, `navigation.${outcome}`)
         return answer
       })
     },
@@ -75,8 +78,8 @@ export function createAgentRequests(parts: PartsWithPresence) {
       return once(`${requestId}.${consent}`, async () => {
         const request = find(requestId, 'screenshot')
         const answer = await acknowledge(request, consent)
-        if (consent !== 'granted') pending.end(request, `screenshot.${consent}`)
-        else pending.change(request, { ...termsOf(request, answer.upload), state: 'granted' })
+        if (consent !== 'granted') end(request, `screenshot.${consent}`)
+        else change(request, { ...termsOf(request, answer.upload), state: 'granted' })
         return answer
       })
     },
@@ -118,7 +121,7 @@ export function createAgentRequests(parts: PartsWithPresence) {
             throw error instanceof WidgetError ? error : new WidgetError('unexpected_response', { retryable: true })
           }
         })
-        pending.end(request, 'screenshot.uploaded')
+        end(request, 'screenshot.uploaded')
         return answer
       } finally {
         signal?.removeEventListener('abort', stop)
@@ -128,25 +131,26 @@ export function createAgentRequests(parts: PartsWithPresence) {
 
     /** Removes an agent's request without reporting an outcome. */
     dismiss(id: string) {
-      const request = pending.find(id)
-      if (request) pending.end(request)
+      const request = pendingOf(id)
+      if (request) end(request)
     },
 
     /** Restores the agents' requests that were pending when the previous page was left. */
     begin() {
-      pending.expire()
-      if (records.current().requests.length > 0) pending.emitChange()
+      expire()
+      if (all().length > 0) emitChange()
     },
 
     stop() {
-      pending.stop()
+      clock.clearTimeout(timer)
       for (const pause of pauses) pause.end()
       for (const controller of uploads.values()) controller.abort()
     },
   }
 
   function addRequest(kind: AgentRequest['kind'], id: string, data: StreamEvent['data']) {
-    if (pending.isKnown(id)) return
+    // Pending, or handled earlier.
+    if (records.current().handled.includes(id) || pendingOf(id)) return
     const text = (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? value : undefined)
     const expiresAtMs = Date.parse(String(data.expiresAt)) + aheadMs()
     const request: AgentRequest = {
@@ -159,30 +163,33 @@ export function createAgentRequests(parts: PartsWithPresence) {
       state: 'requested',
     }
     if (request.expiresAtMs <= clock.now()) return
-    if (isSupported(request)) pending.add(request)
-    else refuse(request)
+    if (!isSupported(request)) return refuse(request)
+    records.change({ requests: [...all(), request] })
+    scheduleExpiry()
+    emitter.emit(`${kind}.requested`, { request })
+    emitChange()
   }
 
   function cancelRequest(kind: AgentRequest['kind'], id: string) {
-    const request = pending.find(id)
-    if (!request) return pending.markHandled(id)
-    pending.end(request, `${kind}.cancelled`)
+    const request = pendingOf(id)
+    if (!request) return markHandled(id)
+    end(request, `${kind}.cancelled`)
     if (kind === 'navigation') emitter.emit('navigation.cancelled', { commandId: id })
     else emitter.emit('screenshot.cancelled', { requestId: id })
   }
 
-  function isSupported({ kind, url }: AgentRequest): boolean {
+  function isSupported({ kind, url }: AgentRequest) {
     const capability = kind === 'navigation' ? 'navigation' : 'screenshots'
     if (!supports?.[capability] || config()?.capabilities[capability] === false) return false
     return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
   }
 
   function refuse(request: AgentRequest) {
-    pending.markHandled(request.id)
+    markHandled(request.id)
     acknowledge(request, 'unsupported').catch(() => {})
   }
 
-  function pathOf({ kind, id }: AgentRequest): string {
+  function pathOf({ kind, id }: AgentRequest) {
     return `/commands/${kind === 'navigation' ? kind : 'screenshots'}/${encodeURIComponent(id)}`
   }
 
@@ -222,12 +229,12 @@ export function createAgentRequests(parts: PartsWithPresence) {
       })
     } catch (error) {
       const failure = toWidgetError(error)
-      const current = pending.find(id)
-      if (current && failure.code === 'CommandExpired') pending.end(current, `${current.kind}.expired`)
+      const current = pendingOf(id)
+      if (current && failure.code === 'CommandExpired') end(current, `${current.kind}.expired`)
       // Answered in another tab. After `accepted`, the page that navigates adds an activity itself.
       const outcome = current?.state === 'accepted' ? undefined : 'request.resolved'
-      if (current && failure.code === 'CommandAlreadyResolved') pending.end(current, outcome)
-      if (current && /^(CommandNotFound|RouteNotAdvertised)$/.test(failure.code)) pending.end(current)
+      if (current && failure.code === 'CommandAlreadyResolved') end(current, outcome)
+      if (current && /^(CommandNotFound|RouteNotAdvertised)$/.test(failure.code)) end(current)
       throw failure
     } finally {
       pauses.delete(pause)
@@ -235,8 +242,62 @@ export function createAgentRequests(parts: PartsWithPresence) {
   }
 
   function find(id: string, kind: AgentRequest['kind']): AgentRequest {
-    const found = pending.find(id)
+    const found = pendingOf(id)
     if (found?.kind !== kind) throw new WidgetError('request_unknown')
     return found
+  }
+
+  function all() {
+    return records.current().requests
+  }
+
+  function pendingOf(id: string) {
+    return all().find((one) => one.id === id)
+  }
+
+  /** Changes a request. Does nothing if the request has ended. */
+  function change({ id }: AgentRequest, changes: Partial<AgentRequest>) {
+    if (!pendingOf(id)) return
+    records.change({ requests: all().map((one) => (one.id === id ? { ...one, ...changes } : one)) })
+    scheduleExpiry()
+    emitChange()
+  }
+
+  /** Removes a request and adds the activity `outcome`, if given. */
+  function end({ id }: AgentRequest, outcome?: Activity['type']) {
+    // The request may have ended already, or belong to an earlier visitor.
+    if (!pendingOf(id)) return
+    records.change({ requests: all().filter((one) => one.id !== id) })
+    markHandled(id)
+    uploads.get(id)?.abort()
+    scheduleExpiry()
+    if (outcome) presence.add(outcome)
+    emitChange()
+  }
+
+  /** Records that the request was handled, so that a repeated event does not show it again. */
+  function markHandled(id: string) {
+    const { handled } = records.current()
+    records.change({ handled: [...handled.filter((one) => one !== id), id].slice(-handledAtMost) })
+  }
+
+  function scheduleExpiry() {
+    clock.clearTimeout(timer)
+    const unanswered = all().filter(({ state }) => state !== 'accepted')
+    if (unanswered.length === 0) return
+    const nextMs = Math.min(...unanswered.map(({ expiresAtMs }) => expiresAtMs))
+    timer = clock.setTimeout(expire, Math.max(0, nextMs - clock.now()))
+  }
+
+  function expire() {
+    for (const request of all()) {
+      const isExpired = request.state !== 'accepted' && request.expiresAtMs <= clock.now()
+      if (isExpired) end(request, `${request.kind}.expired`)
+    }
+    scheduleExpiry()
+  }
+
+  function emitChange() {
+    emitter.emit('requests.changed', { requests: all() })
   }
 }

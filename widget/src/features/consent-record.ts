@@ -21,9 +21,7 @@ export function createConsentRecords(
 
   return {
     decided,
-
     keep,
-
     forget: () => storage.removeItem(key),
 
     /**
@@ -54,7 +52,7 @@ export function createConsentRecords(
     write({ sessionId: session()?.sessionId, isVerified: isVerified(), policyVersion, decision })
   }
 
-  function isVerified(): boolean {
+  function isVerified() {
     return session()?.identity.state === 'verified'
   }
 

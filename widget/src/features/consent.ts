@@ -50,7 +50,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
    * Sends the visitor's decision on the current policy. Resolves when the service has stored the
    * decision, or when sending has failed. `state` then returns the outcome.
    */
-  async function decide(decision: ConsentDecision): Promise<void> {
+  async function decide(decision: ConsentDecision) {
     const { policyVersion } = state() ?? {}
     if (!policyVersion || isSending) return
     isSending = true
@@ -97,7 +97,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
     }
   }
 
-  function granted(): Promise<void> | undefined {
+  function granted() {
     const status = state()?.status
     if (status === undefined || status === 'granted') return undefined
     if (status === 'denied') {
@@ -132,7 +132,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
 }
 
 /** Only the visitor can retry the operation. */
-function refusal(): WidgetError {
+function refusal() {
   const detail: WidgetErrorDetail = { code: 'ConsentRequired', recoverable: true }
   return Object.defineProperty(new WidgetError(detail.code), 'detail', { value: detail })
 }

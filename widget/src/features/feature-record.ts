@@ -74,7 +74,7 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string) 
 }
 
 /** Whether all fields have the types that the features read. Throws if a part is missing. */
-function isWhole({ sessionId, agent, activity, forms, requests, handled }: FeatureRecord): boolean {
+function isWhole({ sessionId, agent, activity, forms, requests, handled }: FeatureRecord) {
   const submissions = Object.values(forms).filter((form) => form !== 'submitted')
   const tokens = [sessionId ?? '-', ...handled, ...submissions.map(({ key }) => key), ...requests.map(({ id }) => id)]
   const names = [...(agent ? [agent.displayName] : []), ...activity.flatMap((one) => [one.key, one.type, one.at])]

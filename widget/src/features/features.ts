@@ -191,7 +191,7 @@ export function createFeatures(deps: FeaturesDeps) {
   }
 
   /** Returns true if the newest messages are loaded. A new conversation has no messages to load. */
-  function isLoaded(): boolean {
+  function isLoaded() {
     const { continuity, conversationId } = deps.session() ?? {}
     return continuity?.state === 'new' || (conversationId !== undefined && conversationId === loaded)
   }

@@ -75,12 +75,12 @@ export function createForms(parts: PartsWithPresence, isLoaded: () => boolean) {
     },
   }
 
-  function isOffered(): boolean {
+  function isOffered() {
     const isAway = config()?.availability.online === false
     return isAway && isAdvertised('offline') && records.current().forms.offline !== 'submitted'
   }
 
-  function isAdvertised(kind: FormKind): boolean {
+  function isAdvertised(kind: FormKind) {
     const capability = kind === 'preChat' ? 'preChatForm' : 'offlineForm'
     return config()?.capabilities[capability] === true && (config()?.forms?.[kind]?.fields.length ?? 0) > 0
   }
@@ -130,7 +130,7 @@ export function createForms(parts: PartsWithPresence, isLoaded: () => boolean) {
   }
 
   /** Returns the submitted mail address, or else the telephone number. */
-  function addressIn(kind: FormKind, fields: Record<string, string>): string | undefined {
+  function addressIn(kind: FormKind, fields: Record<string, string>) {
     const ofType = (wanted: string) =>
       config()?.forms?.[kind]?.fields.flatMap(({ name, type }) => (type === wanted && fields[name]) || [])[0]
     return ofType('email') ?? ofType('tel')

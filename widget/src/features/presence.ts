@@ -36,7 +36,6 @@ export function createPresence({ platform: { clock }, emitter, records }: Featur
 
   return {
     presence,
-
     activity: (): readonly Activity[] => records.current().activity,
 
     /**
@@ -119,7 +118,7 @@ export function createPresence({ platform: { clock }, emitter, records }: Featur
     typing.set(nameOf(author), { author, timer })
   }
 
-  function stopTyping(author: MessageAuthor): boolean {
+  function stopTyping(author: MessageAuthor) {
     clock.clearTimeout(typing.get(nameOf(author))?.timer)
     return typing.delete(nameOf(author))
   }

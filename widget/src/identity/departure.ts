@@ -60,7 +60,7 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
    * Ends the session of this page, or the session that an earlier page has stored. If `asks` is
    * true, the next visit calls the identity provider.
    */
-  function end(visit: Visit | undefined, { asks, draft }: Pick<Replacement, 'asks' | 'draft'> = {}): Promise<void> {
+  function end(visit: Visit | undefined, { asks, draft }: Pick<Replacement, 'asks' | 'draft'> = {}) {
     const before = visit ? visit.session.content() : records.read()?.session
     if (before?.identity?.state !== 'verified') return replace(before, api.closeSession, { asks, draft })
     return replace(before, asks ? api.closeSession : api.clearIdentity, { asks })

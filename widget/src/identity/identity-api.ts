@@ -25,7 +25,6 @@ export function createIdentityApi(
   const field = 'accessGrant'
   return {
     ask,
-
     repeat,
 
     identify: (assertion: string, grant: string, idempotencyKey: string) =>

@@ -1,12 +1,13 @@
+import type { Clock } from '../../../browser/platform.ts'
 import type { OutboxEntry } from '../messages/outbox.ts'
 import type { GivenSession } from '../session/session.ts'
+import { payloadOf } from '../session/session-record.ts'
 import type { ClosedVisit, Visit } from '../session/visit.ts'
 import type { Api } from '../transport/api.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from '../vocabulary/types.ts'
 import { createDeparture, type DepartureDeps } from './departure.ts'
 import { createIdentityApi } from './identity-api.ts'
-import { claimsOf, ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
 
 interface IdentityDeps extends DepartureDeps {
   api: Pick<Api, 'call' | 'post' | 'renewSession'>
@@ -16,6 +17,7 @@ interface IdentityDeps extends DepartureDeps {
   onSessionChange(sessionId: string): void
 }
 
+const providerTimeoutMs = 15_000
 /** Longest time in milliseconds for which a logout waits for the service. */
 const longestLogoutMs = 2_000
 
@@ -101,7 +103,7 @@ export function createIdentity(deps: IdentityDeps) {
   }
 
   /** Rejects after `longestLogoutMs`, because a page waits for it before it logs out. The change goes on. */
-  function soon(change: Promise<void>): Promise<void> {
+  function soon(change: Promise<void>) {
     const { clock } = deps.platform
     return new Promise((resolve, reject) => {
       const late = new WidgetError('timeout', { retryable: true })
@@ -184,5 +186,49 @@ export function createIdentity(deps: IdentityDeps) {
 
   function emitError({ detail }: WidgetError) {
     emit('error', detail)
+  }
+}
+
+/**
+ * Asks the host's identity provider for an assertion. Returns undefined if no user is logged in.
+ *
+ * @throws WidgetError `identity_unavailable` if the provider fails or does not answer in time;
+ * `identity_mismatch` if the assertion has another subject than `wanted`
+ */
+async function requestAssertion(
+  provider: IdentityProvider | undefined,
+  clock: Clock,
+  wanted?: VisitorIdentity,
+): Promise<string | undefined> {
+  const unavailable = new WidgetError('identity_unavailable', { retryable: true })
+  let assertion: string | undefined
+  try {
+    assertion = await new Promise<string | undefined>((resolve, reject) => {
+      const timer = clock.setTimeout(() => reject(unavailable), providerTimeoutMs)
+      const done = () => clock.clearTimeout(timer)
+      Promise.resolve(provider?.(wanted)).finally(done).then(resolve, reject)
+    })
+  } catch {
+    throw unavailable
+  }
+  const subject = wanted?.externalSubject
+  // Only the service verifies the assertion. This rejects one that the caller does not expect.
+  if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
+    throw new WidgetError('identity_mismatch')
+  return assertion
+}
+
+/** Ignores that identification was turned off after the configuration was loaded. */
+function ifNotAdvertised(error: unknown): undefined {
+  if (toWidgetError(error).code !== 'RouteNotAdvertised') throw error
+}
+
+/** Returns the claims of a JWS without verifying them, or undefined if the JWS cannot be parsed. */
+function claimsOf(token: string): Record<string, unknown> | undefined {
+  try {
+    const bytes = Uint8Array.from(payloadOf(token), (character) => character.charCodeAt(0))
+    return JSON.parse(new TextDecoder().decode(bytes))
+  } catch {
+    return undefined
   }
 }

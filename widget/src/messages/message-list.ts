@@ -16,9 +16,7 @@ export function createMessageList() {
   return {
     /** Each change creates a new array with the same objects for unchanged messages. */
     all: (): readonly WidgetMessage[] => messages,
-
     byOperation: (clientOperationId: string) => messages.find((one) => one.clientOperationId === clientOperationId),
-
     byMessageId: (messageId: string) => messages.find((one) => one.messageId === messageId),
 
     addLocal(message: Omit<WidgetMessage, 'key'> & { clientOperationId: string }): WidgetMessage {

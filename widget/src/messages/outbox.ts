@@ -99,7 +99,6 @@ export function createOutbox(deps: OutboxDeps) {
 
     /** Returns the messages that the service has not accepted, including failed ones. */
     pending: (): readonly OutboxEntry[] => entries,
-
     dropFailed: () => keep(entries.filter(({ error }) => !error)),
 
     /** Starts sending messages. Call when the session exists. */

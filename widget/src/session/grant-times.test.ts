@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { grantTimes } from './grant-times.ts'
+import { grantTimes } from './session-record.ts'
 
 const issuedAt = Date.parse('2026-11-20T12:00:00.000Z')
 const content = {

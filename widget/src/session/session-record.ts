@@ -2,7 +2,6 @@ import { newRandomId } from '../../../browser/platform.ts'
 import type { KeyValueStorage } from '../../../browser/storage.ts'
 import type { OutboxEntry } from '../messages/outbox.ts'
 import type { LeftSession, ReplayReset, SessionContent, SessionEnd, StreamPosition } from '../vocabulary/types.ts'
-import type { GrantTimes } from './grant-times.ts'
 
 /** State of a session that only the browser stores. */
 export interface SessionNotes {
@@ -103,4 +102,41 @@ export function isWhole({ session, times, position, renewal, readTo = 0, hiddenT
   } catch {
     return false
   }
+}
+
+/** Times in milliseconds of the browser's clock. */
+export interface GrantTimes {
+  renewAtMs: number
+  expiresAtMs: number
+  /** Time at which the session expires if it is not renewed. */
+  endsAtMs: number
+}
+
+/**
+ * Converts the service's times to the browser's clock, which may be hours off. The difference of
+ * the clocks is computed from the grant's `iat` and `askedAtMs`, the time at which the grant was
+ * first requested. The grant was issued after `askedAtMs`, so the computed times are never too
+ * late. If the grant is unreadable, the clocks are assumed to agree.
+ */
+export function grantTimes(
+  content: Pick<SessionContent, 'accessGrant' | 'renewAfter' | 'expiresAt' | 'renewableUntil'>,
+  askedAtMs: number,
+): GrantTimes {
+  let shiftMs = 0
+  try {
+    const aheadMs = askedAtMs - JSON.parse(payloadOf(content.accessGrant)).iat * 1_000
+    // `iat` is in whole seconds, so a difference below two seconds may come from rounding.
+    if (Math.abs(aheadMs) >= 2_000) shiftMs = aheadMs
+  } catch {}
+  const { renewAfter, expiresAt, renewableUntil } = content
+  return {
+    renewAtMs: Date.parse(renewAfter) + shiftMs,
+    expiresAtMs: Date.parse(expiresAt) + shiftMs,
+    endsAtMs: Date.parse(renewableUntil) + shiftMs,
+  }
+}
+
+/** Returns the decoded payload of a JWS as a binary string. Throws if the token is not a JWS. */
+export function payloadOf(token: string): string {
+  return atob(token.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/'))
 }

@@ -4,8 +4,7 @@ import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { ErrorCode, PageContext, ReplayReset, SessionContent, WidgetErrorDetail } from '../vocabulary/types.ts'
-import { grantTimes } from './grant-times.ts'
-import { isWhole, type SessionNotes, type SessionRecord, type SessionRecords } from './session-record.ts'
+import { grantTimes, isWhole, type SessionNotes, type SessionRecord, type SessionRecords } from './session-record.ts'
 import { nextState, type SessionEvent, type SessionState } from './session-state.ts'
 
 /** `askedAtMs` is when the client requested the session, in milliseconds of the browser's clock. */
@@ -152,7 +151,7 @@ export function createSession(deps: SessionDeps) {
     return now() === 'ended' ? undefined : record?.session
   }
 
-  function isVerified(): boolean {
+  function isVerified() {
     return record?.session?.identity?.state === 'verified'
   }
 
@@ -231,7 +230,7 @@ export function createSession(deps: SessionDeps) {
    *
    * @throws WidgetError `session_ended`
    */
-  async function validGrant(): Promise<string> {
+  async function validGrant() {
     for (;;) {
       const grant = content()?.accessGrant
       if (!grant) throw new WidgetError('session_ended', { terminal: true })
@@ -263,7 +262,7 @@ export function createSession(deps: SessionDeps) {
   }
 
   /** Starts the renewal if it is due, or schedules it. Resolves when a started renewal has ended. */
-  function schedule(): Promise<void> | undefined {
+  function schedule() {
     clock.clearTimeout(timer)
     const name = now()
     if (renewing || name === 'none' || name === 'creating' || name === 'ended') return renewing
@@ -284,7 +283,7 @@ export function createSession(deps: SessionDeps) {
     timer = clock.setTimeout(callback, Math.max(0, untilMs - clock.now()))
   }
 
-  function renewOnce(): Promise<void> {
+  function renewOnce() {
     renewing ??= renew(record!)
     return renewing
   }

@@ -181,13 +181,9 @@ export function createVisit(deps: VisitDeps) {
 
     /** Resolves when the newest history page is loaded or loading it has failed. */
     loaded: () => loaded,
-
     startStream,
-
     loadHistory,
-
     isOpened: () => opened,
-
     draft: () => (opened ? session.notes().draft : undefined),
 
     /**

@@ -58,7 +58,6 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
   return {
     /** Makes one attempt and parses the answer. Resolves to undefined for the status 204. */
     call,
-
     post,
 
     /** Reports something that has no answer and no key. */
@@ -176,7 +175,7 @@ async function errorOf(response: Response): Promise<WidgetError> {
 }
 
 /** Limits the wait that a proxy asks for, so that a message is retried and does not fail. */
-function foreign(status = 0, retryAfterMs = 0): WidgetError {
+function foreign(status = 0, retryAfterMs = 0) {
   return new WidgetError('unexpected_response', {
     status,
     retryable: true,

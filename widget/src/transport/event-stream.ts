@@ -1,6 +1,6 @@
 import { backoffDelay, createPause } from '../../../browser/pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from '../../../browser/platform.ts'
-import { terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
+import { terminalEvents, toWidgetError } from '../vocabulary/errors.ts'
 import type {
   ErrorCode,
   ReplayReset,
@@ -109,7 +109,7 @@ export function createEventStream(deps: EventStreamDeps) {
   }
 
   /** Opens one connection and reads it until it ends. Returns the service's error, or undefined. */
-  async function connectOnce(): Promise<WidgetError | undefined> {
+  async function connectOnce() {
     const controller = new AbortController()
     connection = controller
     lastActivityMs = clock.now()
@@ -169,7 +169,7 @@ export function createEventStream(deps: EventStreamDeps) {
     deps.onPosition(position)
   }
 
-  async function startOver(mine: object, resetId?: string): Promise<WidgetError | undefined> {
+  async function startOver(mine: object, resetId?: string) {
     resets += 1
     if (resets > resetsBeforeGivingUp) {
       end('realtime_terminal_failure', true)

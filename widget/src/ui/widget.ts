@@ -151,7 +151,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     },
   })
 
-  function mount(): Promise<void> {
+  function mount() {
     if (!mounted) {
       mounted = build()
       configure()

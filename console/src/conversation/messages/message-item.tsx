@@ -135,7 +135,7 @@ export function OutgoingItem({ message, thread, addToReply }: OutgoingItemProps)
   )
 }
 
-const headOf = ({ author }: Message, name: string, me: string): string =>
+const headOf = ({ author }: Message, name: string, me: string) =>
   author?.kind === 'visitor' ? name : authorName(author, me) || 'System'
 
 export function NoteItem({ note: { author, body, createdAt } }: { note: Note }) {

@@ -79,7 +79,7 @@ const fixedTexts: Record<string, string> = {
 }
 
 /** Returns the text of an event, or undefined if the timeline does not show events of this type. */
-export function eventText({ type, agent, label, url, rating, tag }: InboxEvent, me: string): string | undefined {
+export function eventText({ type, agent, label, url, rating, tag }: InboxEvent, me: string) {
   const name = agent?.displayName
   if (type === 'agent.assigned') return name === me ? 'Assigned to you' : `Assigned to ${name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`

@@ -47,3 +47,15 @@ export function icon(path: string, className = 'icon'): SVGSVGElement {
   svg.append(drawn)
   return svg
 }
+
+export const chatIcon =
+  'M12 3.2c5.2 0 9.4 3.5 9.4 8s-4.2 8-9.4 8c-1 0-2-.14-2.9-.4L4.3 20.9l.9-3.8c-1.6-1.4-2.6-3.5-2.6-5.9 0-4.5 4.2-8 9.4-8ZM6.6 11.2a1.25 1.25 0 1 0 2.5 0 1.25 1.25 0 1 0-2.5 0m4.15 0a1.25 1.25 0 1 0 2.5 0 1.25 1.25 0 1 0-2.5 0m4.15 0a1.25 1.25 0 1 0 2.5 0 1.25 1.25 0 1 0-2.5 0'
+export const collapseIcon = 'M6 9.5l6 6 6-6'
+export const soundIcon = 'M6.5 16.5V11a5.5 5.5 0 0 1 11 0v5.5L19 18H5Z M10.3 20.5a1.9 1.9 0 0 0 3.4 0'
+export const soundOffIcon = `${soundIcon} M4.5 4.5l15 15`
+export const closeIcon = 'M6.5 6.5l11 11 M17.5 6.5l-11 11'
+export const sendIcon = 'M12 19V5.5 M6 11.2l6-6 6 6'
+export const stopIcon = 'M7.5 7.5h9v9h-9Z'
+export const downIcon = 'M12 5v13.5 M6 12.8l6 6 6-6'
+export const alertIcon = 'M12 8v5 M12 16.2v.1 M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Z'
+export const tickIcon = 'M5.5 12.5l4.5 4.5 8.5-9.5'

@@ -45,7 +45,7 @@ export function createRatingCard({ client, texts, dates, announce }: PanelParts)
 
   return { element: card, update }
 
-  function createFace(depth: number, index: number): HTMLButtonElement {
+  function createFace(depth: number, index: number) {
     const name = texts.ratingScores[index]!
     const path = `M12 2.5a9.5 9.5 0 1 0 0 19 9.5 9.5 0 1 0 0-19M8.7 9.2v.9M15.3 9.2v.9M8 16Q12 ${depth} 16 16`
     const choose = () => {

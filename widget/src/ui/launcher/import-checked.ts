@@ -24,7 +24,7 @@ export async function importChecked<Module>(url: string, integrity: string): Pro
  * URL uses the fetched module. This needs no inline script and no Trusted Type, unlike the integrity
  * of an import map.
  */
-function preload(href: string, integrity: string): Promise<unknown> {
+function preload(href: string, integrity: string) {
   // WebKit preloads modules without checking their hash. Its `import` uses this cached response.
   if (/^A/.test(navigator.vendor)) return fetch(href, { integrity })
   const link = element('link', { rel: 'modulepreload', crossorigin: '', integrity, href })

@@ -1,7 +1,6 @@
 import { launcherColors } from '../../../../browser/colors.ts'
 import type { WidgetConfig } from '../../vocabulary/types.ts'
-import { element, icon } from '../elements/elements.ts'
-import { chatIcon } from '../elements/icons.ts'
+import { chatIcon, element, icon } from '../elements/elements.ts'
 import launcherCss from './launcher.css?inline'
 
 export interface LauncherOptions {

@@ -1,8 +1,7 @@
 import { initialOf } from '../../../../browser/chat/initials.ts'
 import { isTeam } from '../../../../browser/chat/messages.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
-import { box, button, element, icon } from '../elements/elements.ts'
-import { downIcon } from '../elements/icons.ts'
+import { box, button, downIcon, element, icon } from '../elements/elements.ts'
 import { layOut } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext, replyButtons } from './message-row.ts'
 

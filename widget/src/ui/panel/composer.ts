@@ -1,6 +1,5 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { box, button, element, hasFocus, icon, showText } from '../elements/elements.ts'
-import { sendIcon, stopIcon } from '../elements/icons.ts'
+import { box, button, element, hasFocus, icon, sendIcon, showText, stopIcon } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
 export type Composer = ReturnType<typeof createComposer>

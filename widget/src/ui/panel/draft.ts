@@ -8,7 +8,6 @@ export function createDraft(client: ServiceClient, panel: () => Panel | undefine
 
   return {
     prefilled: () => prefilled,
-
     text: () => (kept !== prefilled && kept) || client.draft() || kept,
 
     keep(text: string) {

@@ -1,8 +1,7 @@
 import { initialOf, initialsOf } from '../../../../browser/chat/initials.ts'
 import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../vocabulary/types.ts'
 import { authorName, picture } from '../elements/author.ts'
-import { box, button, element, icon, setAttributes } from '../elements/elements.ts'
-import { closeIcon } from '../elements/icons.ts'
+import { box, button, closeIcon, element, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 

@@ -1,7 +1,8 @@
 import { isTeam } from '../../../../browser/chat/messages.ts'
-import type { WidgetMessage } from '../../vocabulary/types.ts'
+import type { FormField, FormKind, WidgetMessage } from '../../vocabulary/types.ts'
 import { authorName } from '../elements/author.ts'
-import { box, element, hasFocus } from '../elements/elements.ts'
+import { box, button, element, hasFocus } from '../elements/elements.ts'
+import type { FormView } from '../forms/form-view.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
@@ -11,7 +12,6 @@ import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
 import { latePart } from './late-part.ts'
 import type { PanelParts } from './panel.ts'
-import { createPanelForms } from './panel-forms.ts'
 
 interface PanelFeaturesDeps extends PanelParts {
   addStyles(css: string): void
@@ -36,10 +36,17 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     reportArrivals()
     showRequest()
   })
-  const forms = createPanelForms(deps, late)
+  const formPlace = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
+  const offer = button('quiet offer', texts.leaveDetails, openOffline, { hidden: true })
+  const views = new Map<FormKind, FormView>()
+  const skipped = new Set<FormKind>()
+  let shownForm: FormKind | undefined
+  /** True if the visitor has asked for the offline form during the conversation. */
+  let wantsOffline = false
+  let visitorOf = client.session()?.sessionId
   const cards = element('div', { class: 'requests', hidden: true })
   const ratingPlace = element('div', { hidden: true })
-  const aboveComposer = box('above-composer', ratingPlace, cards, forms.offer)
+  const aboveComposer = box('above-composer', ratingPlace, cards, offer)
   let rating: RatingCard | undefined
   let hasConsentCard = false
   let card: RequestCard | undefined
@@ -69,16 +76,19 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       showForm()
       showRating()
     }),
-    client.on('form.changed', ({ form, state }) => forms.showState(form, state)),
+    client.on('form.changed', ({ form, state }) => {
+      views.get(form)?.show(state)
+      showDueForm()
+    }),
     client.on('messages.changed', () => {
-      forms.followVisitor()
+      followVisitor()
       showPresence()
       showForm()
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
       reportArrivals()
-      forms.followVisitor()
+      followVisitor()
       showPresence()
       showForm()
     }),
@@ -93,10 +103,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
      * `form` is shown instead of the message log. `aboveComposer` contains agents' requests and the
      * link to the offline form, and is shown above the message field.
      */
-    form: forms.place,
+    form: formPlace,
     aboveComposer,
-    isFormShown: forms.isShown,
-    focusForm: forms.focus,
+    isFormShown: () => shownForm !== undefined,
+    focusForm,
     withLines: (messages: readonly WidgetMessage[]) =>
       withActivity(messages, client.activity(), {
         texts,
@@ -160,7 +170,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   function showForm() {
     showConsent()
-    forms.show()
+    showDueForm()
   }
 
   function showConsent() {
@@ -168,7 +178,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const part = late()
     if (!part) return
     hasConsentCard = true
-    const leave = () => (forms.isShown() ? forms.focus() : composer.focus())
+    const leave = () => (shownForm ? focusForm() : composer.focus())
     void part.showConsentCard(deps, { leave, subscriptions, place: aboveComposer })
   }
 
@@ -187,5 +197,96 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   function reportArrivals() {
     if (client.session() && client.requests()[0]) requestCards()?.reportArrivals(client)
+  }
+
+  function openOffline() {
+    skipped.delete('offline')
+    wantsOffline = true
+    if (!views.get('offline')?.isFilled()) views.delete('offline')
+    showDueForm()
+    views.get('offline')?.focus()
+  }
+
+  /** Deletes the forms' views, including the entered values, when the visitor changes. */
+  function followVisitor() {
+    const sessionId = client.session()?.sessionId
+    if (visitorOf && visitorOf !== sessionId) {
+      views.clear()
+      skipped.clear()
+    }
+    visitorOf = sessionId
+  }
+
+  /** Shows the form that is due instead of the message log. */
+  function showDueForm() {
+    const forms = client.config()?.forms && late()
+    const isOffered = !client.ended() && client.isOfflineFormOffered()
+    const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
+    // The form has become due while the visitor is writing a message. Keep the message field.
+    if (isOffered && !shownForm && composer.draft() && !wantsOffline) skipped.add('offline')
+    const due = client.ended()
+      ? undefined
+      : (client.formDue(begun) ?? (wantsOffline && isOffered ? 'offline' : undefined))
+    const wanted = due && !skipped.has(due) ? due : undefined
+    const next = forms && wanted
+    const { activeElement = null } = formPlace.getRootNode() as ShadowRoot
+    // If the panel opened while the form was loading, the panel itself has the focus.
+    const waited = activeElement === formPlace.parentElement && !matchMedia('(pointer: coarse)').matches
+    const hadFocus = formPlace.contains(activeElement) || (next && (waited || composer.element.contains(activeElement)))
+    if (next && formPlace.firstElementChild !== viewOf(next).element) formPlace.replaceChildren(viewOf(next).element)
+    shownForm = next
+    formPlace.hidden = !next
+    log.element.hidden = next !== undefined
+    const hides = wanted && late.isLoading()
+    // A hidden field would lose the focus to the page.
+    if (hides && composer.element.contains(activeElement)) formPlace.parentElement!.focus({ preventScroll: true })
+    composer.element.hidden = next !== undefined || hides || client.ended() !== undefined
+    offer.hidden = next !== undefined || !isOffered
+    if (!hadFocus) return
+    if (!next) composer.element.hidden || composer.focus()
+    else if (!views.get(next)?.element.contains(activeElement)) focusForm()
+  }
+
+  function focusForm() {
+    views.get(shownForm!)?.focus()
+  }
+
+  function viewOf(kind: FormKind): FormView {
+    const known = views.get(kind)
+    if (known) return known
+    const config = client.config()
+    const { fields = [] } = config?.forms?.[kind] ?? {}
+    const isFree = fields.every(({ required }) => !required)
+    // Who has written a message is not asked for it again (WCAG 3.3.7), but for an address only.
+    const own = client.messages().filter(({ author }) => author.kind === 'visitor')
+    const isWritten = kind === 'offline' && own.length > 0 && fields.some(({ type }) => type === 'email')
+    const isAsked = ({ type, required }: FormField) =>
+      !isWritten || type === 'email' || (required && type !== 'textarea')
+    const written = fields
+      .filter((field) => field.required && !isAsked(field))
+      .map(({ name, maxLength }) => [
+        name,
+        own
+          .map(({ body }) => body)
+          .join('\n')
+          .slice(0, maxLength),
+      ])
+    const view = late()!.createFormView({
+      texts,
+      form: { fields: fields.filter(isAsked) },
+      isOffline: kind === 'offline',
+      onSubmit: (given) => void client.submitForm(kind, { ...Object.fromEntries(written), ...given }),
+      onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
+    })
+    views.set(kind, view)
+    view.show(client.formState(kind))
+    return view
+  }
+
+  function skip(kind: FormKind) {
+    skipped.add(kind)
+    wantsOffline = false
+    showDueForm()
+    composer.focus()
   }
 }

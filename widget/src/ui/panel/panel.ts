@@ -147,7 +147,6 @@ export function createPanel(deps: PanelDeps) {
     },
 
     restoreScroll: log.restoreScroll,
-
     draft: composer.draft,
     setDraft: composer.setDraft,
 

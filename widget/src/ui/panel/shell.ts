@@ -1,7 +1,6 @@
 import { focusColor, isFaint, launcherColors } from '../../../../browser/colors.ts'
 import type { WidgetConfig } from '../../vocabulary/types.ts'
-import { element, icon, setAttributes } from '../elements/elements.ts'
-import { collapseIcon } from '../elements/icons.ts'
+import { collapseIcon, element, icon, setAttributes } from '../elements/elements.ts'
 import actionsCss from '../forms/actions.css?inline'
 import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts'
 import messagesCss from '../messages/messages.css?inline'

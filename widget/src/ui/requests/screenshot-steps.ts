@@ -144,7 +144,7 @@ export function createScreenshotSteps(
   }
 }
 
-function step(...children: Node[]): HTMLElement {
+function step(...children: Node[]) {
   return element('div', { class: 'step', hidden: true }, ...children)
 }
 
