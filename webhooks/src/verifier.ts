@@ -24,7 +24,7 @@ export function createVerifier(...secrets: (string | undefined)[]): Verify {
   if (invalid) throw new TypeError('createVerifier needs the secret of the subscription, whsec_…')
   const webhooks = secrets.map((secret) => new Webhook(secret!))
 
-  function isSigned(body: string, headers: Record<string, string>): boolean {
+  function isSigned(body: string, headers: Record<string, string>) {
     return webhooks.some((webhook) => {
       try {
         webhook.verify(body, headers, { jsonParse: false })

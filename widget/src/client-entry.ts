@@ -6,7 +6,7 @@ export type { Clock, Lifecycle, LifecycleSignal, Platform, TabSlot, Tabs } from 
 export type { KeyValueStorage, StorageMode } from '../../browser/storage.ts'
 export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './transport/api.ts'
 export { WidgetError } from './vocabulary/errors.ts'
-export type { Emitter, Handler, WidgetEventMap, WidgetEventName } from './vocabulary/events.ts'
+export type { Emitter, Handler } from './vocabulary/events.ts'
 export type * from './vocabulary/types.ts'
 export type { ServiceClient, ServiceClientOptions }
 

@@ -1,5 +1,5 @@
 import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
-import type { WidgetEventMap } from '../src/vocabulary/events.ts'
+import type { WidgetEventMap } from '../src/vocabulary/types.ts'
 import { codeOf, type SuiteContext, same } from './suite-context.ts'
 
 /** Tests of the headless client: sending: retries, lost answers and storage. */

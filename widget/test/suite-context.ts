@@ -3,9 +3,8 @@ import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../../browser/pl
 import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../src/client-entry.ts'
-import type { WidgetEventMap } from '../src/vocabulary/events.ts'
 import type { ServiceMessage } from '../src/vocabulary/gen/wire.ts'
-import type { WidgetErrorDetail } from '../src/vocabulary/types.ts'
+import type { WidgetErrorDetail, WidgetEventMap } from '../src/vocabulary/types.ts'
 import type { Scenario, SiteKey } from './scenarios.ts'
 
 /**

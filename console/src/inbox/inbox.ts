@@ -8,8 +8,7 @@ import {
   type PresenceChanged,
   type QueueCounts,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { onceMore } from '../../../browser/once-more.ts'
-import { createPause } from '../../../browser/pause.ts'
+import { createPause, onceMore } from '../../../browser/pause.ts'
 import type { TimerId } from '../../../browser/platform.ts'
 import { createTabStream, type TabStreamDeps } from '../../../browser/tab-stream.ts'
 import type { Api } from '../api.ts'
@@ -42,7 +41,7 @@ interface List {
 
 export type Inbox = ReturnType<typeof createInbox>
 
-interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
+export interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
   api: Pick<Api, 'messaging'>
   /** Returns the operator's id, which identifies their assignments. */
   me: () => string

@@ -1,9 +1,9 @@
-import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
+import { computed, effect, signal, untracked } from '@preact/signals'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
-import type { InboxFilter } from '../router.ts'
 import { hoursAgo } from '../time.ts'
+import type { InboxDeps } from './inbox.ts'
 import { assigneeIn } from './inbox-filter.ts'
 
 /** Time after the last change of the text until the search begins. */
@@ -16,18 +16,10 @@ const statuses = {
   all: ConversationStatus.UNSPECIFIED,
 }
 
-export function createSearch({
-  messaging,
-  me,
-  filter,
-  setFilter,
-}: {
-  messaging: Pick<Api['messaging'], 'searchConversations'>
-  me: () => string
-  /** The filter of the address. `q` is the searched text, `days` the age of the oldest text. */
-  filter: ReadonlySignal<InboxFilter>
-  setFilter(change: InboxFilter): void
-}) {
+type SearchDeps = Pick<InboxDeps, 'me' | 'filter' | 'setFilter'> & Pick<Api, 'messaging'>
+
+export function createSearch({ messaging, me, filter, setFilter }: SearchDeps) {
+  /** In the address, `q` is the searched text, and `days` the age of the oldest text. */
   const query = computed(() => {
     const { q = '', status = 'all', assignee = 'anyone', days = '0' } = filter.value
     return { text: q, status, assignee, days: Number(days) || 0 }

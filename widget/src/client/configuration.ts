@@ -1,5 +1,4 @@
-import { onceMore } from '../../../browser/once-more.ts'
-import { createPause } from '../../../browser/pause.ts'
+import { createPause, onceMore } from '../../../browser/pause.ts'
 import type { Platform, TimerId } from '../../../browser/platform.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../../test/support/is-long.ts'
-import type { WidgetEventMap } from '../vocabulary/events.ts'
 import type { ServiceMessage } from '../vocabulary/gen/wire.ts'
-import type { DeliveryStatus } from '../vocabulary/types.ts'
+import type { DeliveryStatus, WidgetEventMap } from '../vocabulary/types.ts'
 import { createConversation } from './conversation.ts'
 
 const createdAt = '2026-11-20T12:00:00.000Z'

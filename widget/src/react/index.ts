@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { createServiceWidgetLoader } from '../loader-entry.ts'
 import type { ServiceWidgetLoader } from '../ui/launcher/launcher.ts'
 import type { ServiceWidgetOptions, ServiceWidget as Widget } from '../ui/widget.ts'
-import type { WidgetEventMap, WidgetEventName } from '../vocabulary/events.ts'
+import type { WidgetEventMap, WidgetEventName } from '../vocabulary/types.ts'
 
 export interface ServiceWidgetProps extends ServiceWidgetOptions {
   /** Called with the widget when the chat was loaded. */

@@ -4,6 +4,7 @@ import type {
   HistoryPage,
   MessageAuthor,
   NavigationAcknowledgement,
+  Rating,
   ScreenshotAcknowledgement,
   ServiceErrorCode,
   ServiceMessage,
@@ -270,3 +271,61 @@ export interface AgentRequest {
   /** Limits of the screenshot's upload. Set once the visitor has allowed the screenshot. */
   upload?: UploadTerms
 }
+
+/** Maps each event that this package emits to its payload. */
+export interface WidgetEventMap {
+  'message.queued': { message: WidgetMessage }
+  'message.retrying': { message: WidgetMessage; attempt: number }
+  'message.retry.exhausted': { message: WidgetMessage; error: WidgetErrorDetail }
+  'message.accepted': { message: StoredMessage }
+  'message.received': { message: StoredMessage }
+  'message.state.changed': { message: StoredMessage }
+  /** An operator has withdrawn a message. Its body is now empty. */
+  'message.redacted': { message: StoredMessage }
+  /** Written while offline. The message is sent when the network works. */
+  'offline.submitted': { message: WidgetMessage }
+  'messages.changed': { messages: readonly WidgetMessage[] }
+  /** The number of unread messages has changed. */
+  'unread.changed': { count: number }
+  'typing.started': { author: MessageAuthor }
+  'typing.stopped': { author: MessageAuthor }
+  'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
+  'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
+  'presence.changed': { presence: Presence; activity: readonly Activity[] }
+  /** An agent requests a navigation. Emitted only if `supports.navigation` is true. */
+  'navigation.requested': { request: AgentRequest }
+  'navigation.cancelled': { commandId: string }
+  'screenshot.requested': { request: AgentRequest }
+  'screenshot.cancelled': { requestId: string }
+  'requests.changed': { requests: readonly AgentRequest[] }
+  /** The consent step has changed. `consent` is undefined if no consent is required. */
+  'consent.changed': { consent: ConsentState | undefined }
+  'form.changed': { form: FormKind; state: FormState }
+  'conversation.closed': Record<string, never>
+  'conversation.reopened': Record<string, never>
+  /** The operator asks for a rating of the closed conversation. */
+  'rating.requested': Record<string, never>
+  /** The visitor has rated the closed conversation, maybe in another tab. */
+  'rating.given': Rating
+  'config.loaded': { config: WidgetConfig }
+  /** The installation became online or away. The event `config.loaded` follows. */
+  'availability.changed': Availability
+  'session.ready': { session: SessionView }
+  'session.identified': Record<string, never>
+  'session.expired': { code: string }
+  'session.revoked': { code: string }
+  'session.closed': { code: string }
+  'visitor.banned': { code: string }
+  'connection.disabled': { code: string }
+  /**
+   * The stream cannot continue from its position. If `reauthenticationRequired` is true, the session
+   * has ended, and `code` is set. Otherwise, the client loads the history again and continues.
+   */
+  'replay.reset.required': Partial<ReplayReset> & { code?: string }
+  'connection.changed': { state: ConnectionState }
+  'panel.opened': Record<string, never>
+  'panel.closed': Record<string, never>
+  error: WidgetErrorDetail
+}
+
+export type WidgetEventName = keyof WidgetEventMap

@@ -69,13 +69,6 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
     setOpenForm(undefined)
   }
 
-  async function request(kind: 'screenshot' | 'navigation', input: CommandInput) {
-    if (kind === 'screenshot') await api.commands.requestScreenshot({ sessionId, ...input })
-    else await api.commands.requestNavigation({ sessionId, ...input })
-    closeForm()
-    await list.reload()
-  }
-
   return (
     <section class="details-section" ref={section}>
       <h3>Request</h3>
@@ -99,13 +92,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       )}
       {session.state === 'active' && isOffline && <p class="hint">The visitor is offline and would not see it.</p>}
       {openForm && !isOffline && (
-        <RequestForm
-          key={openForm}
-          kind={openForm}
-          origin={session.origin}
-          onRequest={(input) => request(openForm, input)}
-          onCancel={closeForm}
-        />
+        <RequestForm key={openForm} kind={openForm} session={session} onRequested={list.reload} onClose={closeForm} />
       )}
       <FailureNotice failure={list.failure} retry={list.reload} />
       {commands.length > 0 && (
@@ -149,20 +136,15 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
   )
 }
 
-interface CommandInput {
-  purpose?: string
-  url?: string
-  label?: string
-}
-
 interface RequestFormProps {
   kind: 'screenshot' | 'navigation'
-  origin: string
-  onRequest: (input: CommandInput) => Promise<void>
-  onCancel: () => void
+  session: Session
+  onRequested: () => Promise<void>
+  onClose: () => void
 }
 
-function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
+function RequestForm({ kind, session: { sessionId, origin }, onRequested, onClose }: RequestFormProps) {
+  const { commands } = useConsole().api
   const form = useForm({
     start: { purpose: '', url: `${origin}/`, label: '' },
     problemsOf: ({ url }) => ({
@@ -171,12 +153,12 @@ function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
           ? undefined
           : 'Enter a full URL that starts with http:// or https://.',
     }),
-    save: ({ purpose, url, label }) =>
-      onRequest(
-        kind === 'screenshot'
-          ? { purpose: purpose.trim() || undefined }
-          : { url: url.trim(), label: label.trim() || undefined },
-      ),
+    async save({ purpose, url, label }) {
+      if (kind === 'screenshot') await commands.requestScreenshot({ sessionId, purpose: purpose.trim() || undefined })
+      else await commands.requestNavigation({ sessionId, url: url.trim(), label: label.trim() || undefined })
+      onClose()
+      await onRequested()
+    },
   })
   return (
     <Form
@@ -185,9 +167,9 @@ function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
       button="Send request"
       kind="primary small"
       onKeyDown={(event) => {
-        if (event.key === 'Escape' && !isComposing(event)) onCancel()
+        if (event.key === 'Escape' && !isComposing(event)) onClose()
       }}
-      actions={<Button kind="ghost small" onClick={onCancel} text="Cancel" />}
+      actions={<Button kind="ghost small" onClick={onClose} text="Cancel" />}
     >
       {kind === 'screenshot' ? (
         <TextField
