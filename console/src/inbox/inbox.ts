@@ -1,4 +1,4 @@
-import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { computed, effect, type Signal, signal } from '@preact/signals'
 import {
   type Conversation,
   type ConversationChanged,
@@ -18,7 +18,7 @@ import { millisecondsOf } from '../time.ts'
 import { type Change, movesConversation, patched, summaryOf } from './conversation-record.ts'
 import { listRequest } from './inbox-filter.ts'
 import { type InboxFrame, type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
-import { createSearch } from './search.ts'
+import { createSearch, type SearchDeps } from './search.ts'
 
 /** Callbacks for changes of the conversation that is open in the console. */
 interface ConversationFollower {
@@ -41,13 +41,10 @@ interface List {
 
 export type Inbox = ReturnType<typeof createInbox>
 
-export interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
+interface InboxDeps
+  extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'>,
+    Pick<SearchDeps, 'me' | 'filter' | 'setFilter'> {
   api: Pick<Api, 'messaging'>
-  /** Returns the operator's id, which identifies their assignments. */
-  me: () => string
-  /** The filter of the address. */
-  filter: ReadonlySignal<InboxFilter>
-  setFilter(change: InboxFilter): void
   /** The queue of an address that names none. */
   defaultQueue: Signal<string | undefined>
   /** True after a visitor has opened the chat, also before this page was loaded. */

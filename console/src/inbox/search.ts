@@ -1,9 +1,9 @@
-import { computed, effect, signal, untracked } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
+import type { InboxFilter } from '../router.ts'
 import { hoursAgo } from '../time.ts'
-import type { InboxDeps } from './inbox.ts'
 import { assigneeIn } from './inbox-filter.ts'
 
 /** Time after the last change of the text until the search begins. */
@@ -16,7 +16,13 @@ const statuses = {
   all: ConversationStatus.UNSPECIFIED,
 }
 
-type SearchDeps = Pick<InboxDeps, 'me' | 'filter' | 'setFilter'> & Pick<Api, 'messaging'>
+export interface SearchDeps extends Pick<Api, 'messaging'> {
+  /** Returns the operator's id, which identifies their assignments. */
+  me: () => string
+  /** The filter of the address. */
+  filter: ReadonlySignal<InboxFilter>
+  setFilter(change: InboxFilter): void
+}
 
 export function createSearch({ messaging, me, filter, setFilter }: SearchDeps) {
   /** In the address, `q` is the searched text, and `days` the age of the oldest text. */

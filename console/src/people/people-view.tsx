@@ -9,8 +9,8 @@ import { areaName } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
 import { SearchBar } from '../ui/form.tsx'
-import { type Loaded, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
-import { Button, Card, Empty, Facts, FailureNotice, HiddenData, Notice, Page, RowText, When } from '../ui/page.tsx'
+import { HiddenData, type Loaded, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
+import { Button, Card, Empty, Facts, FailureNotice, Notice, Page, RowText, When } from '../ui/page.tsx'
 
 interface Found {
   text: string

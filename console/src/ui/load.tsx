@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { useShortcuts } from '../console-context.ts'
+import { useConsole, useShortcuts } from '../console-context.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { Button, FailureNotice, Loading } from './page.tsx'
 
@@ -222,3 +222,20 @@ export function WhenLoaded<T>({
     </>
   )
 }
+
+/** Data that a scope shows, in the words of the console. */
+const scopedData = {
+  'sessions:read': 'names, pages and sessions of visitors',
+  'leads:read': 'leads and contact details',
+  'commands:read': 'requests to the visitor’s page',
+}
+
+/** Says which data the operator's session does not show. Shows nothing if it shows all. */
+export function HiddenData({ scopes = Object.keys(scopedData) as Scope[] }: { scopes?: Scope[] }) {
+  const { session } = useConsole()
+  const hidden = scopes.filter((scope) => !session.scopes.includes(scope)).map((scope) => scopedData[scope])
+  if (hidden.length === 0) return null
+  return <p class="hint">Your session does not have permission to show {hidden.join(', ')}.</p>
+}
+
+type Scope = keyof typeof scopedData

@@ -1,7 +1,6 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
 import { signal } from '@preact/signals'
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
-import { useConsole } from '../console-context.ts'
 import type { Failure } from '../failures.ts'
 import { dateOf, formatDistance, formatFull, formatShort, formatTime } from '../time.ts'
 
@@ -244,20 +243,3 @@ export const RowText = ({ title, children }: Pick<PageProps, 'title' | 'children
     <span class="table-sub ellipsis">{children}</span>
   </span>
 )
-
-/** Data that a scope shows, in the words of the console. */
-const scopedData = {
-  'sessions:read': 'names, pages and sessions of visitors',
-  'leads:read': 'leads and contact details',
-  'commands:read': 'requests to the visitor’s page',
-}
-
-/** Says which data the operator's session does not show. Shows nothing if it shows all. */
-export function HiddenData({ scopes = Object.keys(scopedData) as Scope[] }: { scopes?: Scope[] }) {
-  const { session } = useConsole()
-  const hidden = scopes.filter((scope) => !session.scopes.includes(scope)).map((scope) => scopedData[scope])
-  if (hidden.length === 0) return null
-  return <p class="hint">Your session does not have permission to show {hidden.join(', ')}.</p>
-}
-
-type Scope = keyof typeof scopedData

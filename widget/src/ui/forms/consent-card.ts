@@ -2,7 +2,7 @@ import { safeHref } from '../../../../browser/chat/linkify.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import type { ConsentDecision } from '../../vocabulary/types.ts'
 import { box, button, element, hasFocus, setAttributes, showText } from '../elements/elements.ts'
-import type { PanelParts } from '../panel/panel.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 
 interface ConsentCardPlace {
   leave(): void

@@ -6,7 +6,7 @@ import { authorName } from '../elements/author.ts'
 import { box, button, element, hasFocus, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import type { PanelParts } from '../panel/panel.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 
 export type RatingCard = ReturnType<typeof createRatingCard>
 

@@ -5,7 +5,7 @@ import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { authorName, avatarOf } from '../elements/author.ts'
 import { alertIcon, box, button, element, hasFocus, icon, tickIcon } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import type { PanelParts } from '../panel/panel.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 import { cardType } from './activity-lines.ts'
 import type { PlacedMessage } from './message-layout.ts'
 

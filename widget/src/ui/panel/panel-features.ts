@@ -11,7 +11,7 @@ import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
 import { latePart } from './late-part.ts'
-import type { PanelParts } from './panel.ts'
+import type { PanelParts } from './panel-parts.ts'
 
 interface PanelFeaturesDeps extends PanelParts {
   addStyles(css: string): void

@@ -1,11 +1,9 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
-import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { toWidgetError } from '../../vocabulary/errors.ts'
 import { button, element, setAttributes } from '../elements/elements.ts'
-import { createDates, type Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/en.ts'
+import { createDates } from '../languages/dates.ts'
 import { languageOf, regionalLocale } from '../languages/locale-choice.ts'
 import { createMessageLog } from '../messages/message-log.ts'
 import type { LoadPart } from '../parts.ts'
@@ -13,19 +11,12 @@ import { createComposer } from './composer.ts'
 import { createHeader } from './header.ts'
 import { keepEventsInside, keepFocusInside } from './own-events.ts'
 import { createPanelFeatures } from './panel-features.ts'
+import type { PanelParts } from './panel-parts.ts'
 
 /** Screens that the panel covers as a whole. `panel.css` has the same condition. */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px)'
 
 export type Panel = ReturnType<typeof createPanel>
-
-export interface PanelParts {
-  client: ServiceClient
-  texts: WidgetTexts
-  dates: Dates
-  announce(text: string): void
-  conceal(isHidden: boolean): void
-}
 
 interface PanelDeps extends Omit<PanelParts, 'dates'> {
   addStyles(css: string): void

@@ -1,8 +1,8 @@
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import { isReturn } from '../../../../browser/platform.ts'
 import type { ServiceClient } from '../../client/client.ts'
+import type { ServiceClientOptions } from '../../client/client-options.ts'
 import { WIDGET_PUBLIC_API_PREFIX } from '../../transport/api.ts'
-import type { ServiceWidgetOptions } from '../widget.ts'
 
 /** Calls `onChange` with the code when the service refuses this page, and with undefined when it accepts it. */
 export function followRefusals(client: ServiceClient, onChange: (code: string | undefined) => void) {
@@ -69,7 +69,7 @@ export async function readableRefusal(
 }
 
 /** A request without a grant resolves to an answer with the code if the page's origin is refused. */
-export function readableFetch({ apiBaseUrl, platform }: ServiceWidgetOptions): typeof fetch {
+export function readableFetch({ apiBaseUrl, platform }: ServiceClientOptions): typeof fetch {
   return (input, init) => {
     const send = () => (platform?.fetch ?? fetch)(input, init)
     const isScoped = 'Authorization' in init!.headers!

@@ -1,6 +1,6 @@
 import type { AgentRequest } from '../../vocabulary/types.ts'
 import { box, element, icon, showText } from '../elements/elements.ts'
-import type { PanelParts } from '../panel/panel.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 import { createNavigationSteps } from './navigation-steps.ts'
 import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'

@@ -1,4 +1,4 @@
-import type { PanelParts } from '../panel/panel.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 
 export interface RequestStepsDeps extends PanelParts {
   showProblem(text: string | undefined): void
