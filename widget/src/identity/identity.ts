@@ -105,7 +105,7 @@ export function createIdentity(deps: IdentityDeps) {
   /** Rejects after `longestLogoutMs`, because a page waits for it before it logs out. The change goes on. */
   function soon(change: Promise<void>) {
     const { clock } = deps.platform
-    return new Promise((resolve, reject) => {
+    return new Promise<void>((resolve, reject) => {
       const late = new WidgetError('timeout', { retryable: true })
       const timer = clock.setTimeout(() => reject(late), longestLogoutMs)
       change.finally(() => clock.clearTimeout(timer)).then(resolve, reject)
