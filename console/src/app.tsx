@@ -58,7 +58,7 @@ function Starting({ isUnreachable }: { isUnreachable: boolean }) {
 
 function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession }) {
   const { api, holder, router } = app
-  const context = useMemo<Console & { stopAlerts: () => void }>(() => {
+  const context = useMemo<Console & { stops: (() => void)[] }>(() => {
     const drafts = createDrafts(tabStore, `${session.workspaceId} ${session.operator}`)
     const outbox = createOutbox({
       messaging: api.messaging,
@@ -83,20 +83,17 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     })
     const report = session.account ? api.operators.reportAttention : undefined
     const page = createPageAlerts({ inbox, router, owner: `${session.workspaceId} ${session.operator}`, report })
-    const stopAlerts = () => {
-      page.stop()
-      listening.stop()
-      unsubscribe()
-      stopOutbox()
-      outbox.stop()
-    }
-    const stopOutbox = inbox.link.subscribe(({ name }) => {
-      if (name === 'live') outbox.sendNow()
-    })
-    const unsubscribe = page.alerts.isEnabled.subscribe((isEnabled) => {
-      hasAlerts.value = isEnabled
-    })
-    return { ...app, session, drafts, outbox, inbox, ...page, stopAlerts }
+    const stops = [
+      inbox.stop,
+      page.stop,
+      listening.stop,
+      page.alerts.isEnabled.subscribe((isEnabled) => {
+        hasAlerts.value = isEnabled
+      }),
+      inbox.link.subscribe(({ name }) => name === 'live' && outbox.sendNow()),
+      outbox.stop,
+    ]
+    return { ...app, session, drafts, outbox, inbox, ...page, stops }
   }, [session])
   useEffect(() => {
     context.inbox.start()
@@ -104,8 +101,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     holder.onCountDrafts(context.drafts.count)
     return () => {
       holder.onCountDrafts(() => 0)
-      context.inbox.stop()
-      context.stopAlerts()
+      for (const stop of context.stops) stop()
       if (holder.ended.peek() === 'signed_out') context.drafts.clear()
     }
   }, [context])

@@ -58,23 +58,19 @@ export function describeFailure(error: unknown): Failure {
   const info = failure.findDetails(ErrorInfoSchema)[0]
   const code = info?.code || Code[failure.code]
   const issues = info?.issues ?? []
-  // The core adds details to its errors, so an error without them may come from a call that succeeded.
-  const ambiguous = !info && unknownOutcome.has(failure.code)
   return {
     code,
     missing: failure.code === Code.NotFound,
     issues,
-    // The first call with the same key may still be running.
-    ambiguous:
-      ambiguous ||
-      code === 'OperationInProgress' ||
-      failure.code === Code.Unavailable ||
-      failure.code === Code.Internal,
+    // The core adds details to its errors, so an error without them may come from a call that succeeded. With
+    // `OperationInProgress`, the first call with the same key may still be running.
+    ambiguous: code === 'OperationInProgress' || (info ? failedBehind : unknownOutcome).includes(failure.code),
     text: texts[code] ?? textOf(failure.code, issues, info?.retryAfter),
   }
 }
 
-const unknownOutcome = new Set([Code.Unavailable, Code.Unknown, Code.DeadlineExceeded, Code.Canceled, Code.Internal])
+const failedBehind = [Code.Unavailable, Code.Internal]
+const unknownOutcome = [...failedBehind, Code.Unknown, Code.DeadlineExceeded, Code.Canceled]
 
 const codeTexts: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]: 'Your session is no longer valid. Sign in again.',

@@ -3,10 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { extname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { buildWidgetIfStale, widgetDist } from '../build.ts'
-import { findCustomer } from './customers.ts'
+import { createShopSessions, findCustomer } from './customers.ts'
 import { createAssertionSigner, type IdentitySecret } from './identity-assertions.ts'
 import { findPage, type PageSettings } from './page.ts'
-import { createShopSessions } from './sessions.ts'
 
 interface DemoSiteOptions {
   /** Origin of the gateway as seen from the browser. */

@@ -163,7 +163,10 @@ export function createAgentRequests(parts: PartsWithPresence) {
       state: 'requested',
     }
     if (request.expiresAtMs <= clock.now()) return
-    if (!isSupported(request)) return refuse(request)
+    if (!isSupported(request)) {
+      markHandled(id)
+      return void acknowledge(request, 'unsupported').catch(() => {})
+    }
     records.change({ requests: [...all(), request] })
     scheduleExpiry()
     emitter.emit(`${kind}.requested`, { request })
@@ -182,11 +185,6 @@ export function createAgentRequests(parts: PartsWithPresence) {
     const capability = kind === 'navigation' ? 'navigation' : 'screenshots'
     if (!supports?.[capability] || config()?.capabilities[capability] === false) return false
     return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
-  }
-
-  function refuse(request: AgentRequest) {
-    markHandled(request.id)
-    acknowledge(request, 'unsupported').catch(() => {})
   }
 
   function pathOf({ kind, id }: AgentRequest) {

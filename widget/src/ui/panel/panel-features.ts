@@ -6,11 +6,10 @@ import type { FormView } from '../forms/form-view.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
-import type { LoadPart } from '../parts.ts'
+import { type LoadPart, latePart } from '../parts.ts'
 import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
-import { latePart } from './late-part.ts'
 import type { PanelParts } from './panel-parts.ts'
 
 interface PanelFeaturesDeps extends PanelParts {
