@@ -77,7 +77,6 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       defaultQueue: router.defaultQueue,
       wasVisited: storedSwitch(`visited ${session.workspaceId}`, false),
       platform: { clock: systemClock, lifecycle: listening.lifecycle, tabs: createPageTabs(location.origin) },
-      now: Date.now,
       random: Math.random,
       browserEvents: window,
     })

@@ -9,11 +9,7 @@ import { createSessionCalls, createSessionHolder, takeSignInFragment } from './s
 import { createShortcuts } from './shortcuts.ts'
 import './styles/index.css'
 
-const holder = createSessionHolder({
-  calls: createSessionCalls(fetch.bind(window)),
-  channel: new BroadcastChannel('service.console'),
-  now: Date.now,
-})
+const holder = createSessionHolder(createSessionCalls(fetch.bind(window)), new BroadcastChannel('service.console'))
 const found = openFragment()
 // A sign-in link that is opened in a tab of the console changes only the fragment.
 window.addEventListener('hashchange', openFragment)

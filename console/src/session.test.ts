@@ -30,31 +30,28 @@ function newBrowser() {
         for (const tab of tabs) if (tab !== target) tab.dispatchEvent(new MessageEvent('message', { data }))
       },
     } as never
-    return createSessionHolder({
-      channel,
-      now: Date.now,
-      calls: {
-        current: () => answer(signedIn),
-        async signIn(credential, { displayName }) {
-          if ('link' in credential && credential.link !== 'good') return 'refused'
-          made += 1
-          const times = { expiresAt: new Date(Date.now() + 30 * 86_400_000).toISOString() }
-          signedIn = { id: `s${made}`, workspaceId: 'ws_1', operator: 'ada', displayName, scopes: [], ...times }
-          return { value: signedIn }
-        },
-        options: () => answer({ provider: false, mail: false }),
-        describeLink: () => answer({ workspaceName: 'Shop', firstOwner: false, invitation: false }),
-        mailLink: () => answer(undefined),
-        beginPasskey: () => answer({ options: '{}' }),
-        signInWithPasskey: async () => 'refused',
-        beginAtProvider: () => answer<{ url: string }>(undefined),
-        async signOut() {
-          if (!state.isReachable) return 'unreachable'
-          signedIn = undefined
-          return { value: undefined }
-        },
+    const calls: Parameters<typeof createSessionHolder>[0] = {
+      current: () => answer(signedIn),
+      async signIn(credential, { displayName }) {
+        if ('link' in credential && credential.link !== 'good') return 'refused'
+        made += 1
+        const times = { expiresAt: new Date(Date.now() + 30 * 86_400_000).toISOString() }
+        signedIn = { id: `s${made}`, workspaceId: 'ws_1', operator: 'ada', displayName, scopes: [], ...times }
+        return { value: signedIn }
       },
-    })
+      options: () => answer({ provider: false, mail: false }),
+      describeLink: () => answer({ workspaceName: 'Shop', firstOwner: false, invitation: false }),
+      mailLink: () => answer(undefined),
+      beginPasskey: () => answer({ options: '{}' }),
+      signInWithPasskey: async () => 'refused',
+      beginAtProvider: () => answer<{ url: string }>(undefined),
+      async signOut() {
+        if (!state.isReachable) return 'unreachable'
+        signedIn = undefined
+        return { value: undefined }
+      },
+    }
+    return createSessionHolder(calls, channel)
   }
 
   return {

@@ -24,15 +24,7 @@ const retryMs = 2_000
 const tabAnswerMs = 200
 
 /** Holds the session of this browser, which all tabs share. */
-export function createSessionHolder({
-  calls,
-  channel,
-  now,
-}: {
-  calls: SessionCalls
-  channel: TabChannel
-  now: () => number
-}) {
+export function createSessionHolder(calls: SessionCalls, channel: TabChannel) {
   const current = signal<WorkspaceSession | undefined>(undefined)
   /** Undefined as soon as the session has been read. */
   const loading = signal<'loading' | 'unreachable' | undefined>('loading')
@@ -72,7 +64,7 @@ export function createSessionHolder({
   function watchExpiry() {
     clearTimeout(timer)
     if (!current.value) return
-    const left = Date.parse(current.value.expiresAt) - now()
+    const left = Date.parse(current.value.expiresAt) - Date.now()
     if (left <= 0) end('expired')
     else timer = setTimeout(watchExpiry, Math.min(left, maxTimerMs))
   }

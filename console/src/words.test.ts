@@ -115,7 +115,7 @@ describe('the idempotency key of an operation', () => {
     const sent: string[] = []
     const failures = [new ConnectError('lost', Code.Unavailable)]
     const call = addIdempotencyKeys()(async ({ message }) => {
-      sent.push((message as { idempotencyKey: string }).idempotencyKey)
+      sent.push((message as unknown as { idempotencyKey: string }).idempotencyKey)
       const failure = failures.pop()
       if (failure) throw failure
       return {} as never

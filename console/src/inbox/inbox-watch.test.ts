@@ -29,7 +29,6 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
       if (frame.case === 'ready') readies += 1
     },
     onState: ({ name }: LinkState) => states.push(name),
-    now: Date.now,
     random: () => 1,
     browserEvents,
   })

@@ -19,7 +19,6 @@ export interface WatchOptions {
   /** Takes a frame. A list that is requested after the frame `ready` misses no change. */
   onFrame(frame: InboxFrame): void
   onState(state: LinkState): void
-  now: () => number
   random: () => number
   /** Target that receives the browser's `online` event. The stream then reconnects at once. */
   browserEvents?: EventTarget
@@ -31,7 +30,7 @@ const pauses = { minMs: 500, maxMs: 20_000 }
 
 /** Watches the inbox, with backoff and jitter, until the returned function is called. */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onFrame, onState, now, random, browserEvents } = options
+  const { messaging, onFrame, onState, random, browserEvents } = options
   const pause = createPause(systemClock)
   let isStopped = false
   let failures = 0
@@ -67,7 +66,7 @@ export function watchInbox(options: WatchOptions): () => void {
       if (error && final.has(error.code)) return onState({ name: 'rejected' })
       const pauseMs = backoffDelay(failures, pauses, random)
       failures += 1
-      onState({ name: 'waiting', retryAt: now() + pauseMs })
+      onState({ name: 'waiting', retryAt: Date.now() + pauseMs })
       await pause.wait(pauseMs)
     }
   }

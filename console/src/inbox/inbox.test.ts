@@ -62,7 +62,6 @@ async function openInbox(filterAtStart: InboxFilter = {}) {
     defaultQueue: signal(undefined),
     wasVisited: signal(false),
     platform: { clock: systemClock, lifecycle: { isOnline: () => true, subscribe: () => () => {} }, tabs: undefined },
-    now: Date.now,
     random: () => 1,
   })
   inbox.start()

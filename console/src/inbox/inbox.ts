@@ -42,7 +42,7 @@ interface List {
 export type Inbox = ReturnType<typeof createInbox>
 
 interface InboxDeps
-  extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'>,
+  extends Pick<WatchOptions, 'random' | 'browserEvents'>,
     Pick<SearchDeps, 'me' | 'filter' | 'setFilter'> {
   api: Pick<Api, 'messaging'>
   /** The queue of an address that names none. */
@@ -69,7 +69,6 @@ export const typingLastsMs = 9000
  * patches its conversation, and requests the shown list again if it may move the conversation.
  */
 export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisited, platform, ...deps }: InboxDeps) {
-  const { now, random, browserEvents } = deps
   const { messaging } = api
   const { clock } = platform
   const conversations = signal<ReadonlyMap<string, Conversation>>(new Map())
@@ -101,7 +100,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
 
   /** Stores answers of the service, with the changes that they may lack. */
   function keep(answered: readonly Conversation[], requestedAt: number) {
-    recent = recent.filter(({ at }) => at >= now() - lagMs)
+    recent = recent.filter(({ at }) => at >= clock.now() - lagMs)
     const lacking = recent.filter(({ at }) => at >= requestedAt - lagMs)
     const next = new Map(conversations.value)
     for (const each of answered) {
@@ -115,7 +114,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
   }
 
   async function load(wanted: InboxFilter, pages: number): Promise<List> {
-    const requestedAt = now()
+    const requestedAt = clock.now()
     const found: Conversation[] = []
     let pageToken: string | undefined
     for (let page = 0; page < pages; page += 1) {
@@ -196,7 +195,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
     if (!conversation) return
     const { conversationId } = conversation
     const change = { conversation, events }
-    recent.push({ change, at: now() })
+    recent.push({ change, at: clock.now() })
     // A conversation without a message is in no list.
     const known = conversations.value.get(conversationId)
     if (known || conversation.lastSequence > 0)
@@ -259,7 +258,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
   }
 
   function openStream() {
-    closeStream = watchInbox({ messaging, onFrame, onState, now, random, browserEvents })
+    closeStream = watchInbox({ messaging, onFrame, onState, ...deps })
   }
 
   return {

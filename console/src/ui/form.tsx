@@ -76,7 +76,9 @@ export function FieldNotes({ id, hint, error }: { id: string; hint: ComponentChi
   )
 }
 
-interface TextFieldProps extends FieldProps, Omit<LooseInputHTMLAttributes<HTMLInputElement>, 'label' | 'onChange'> {
+interface TextFieldProps
+  extends FieldProps,
+    Omit<LooseInputHTMLAttributes<HTMLInputElement>, 'label' | 'role' | 'onChange'> {
   /** True if the field gets the focus when it appears. */
   takesFocus?: boolean
   onChange?: (value: string) => void
@@ -188,7 +190,7 @@ export function SelectField({ label, hint, ...select }: SelectFieldProps) {
   )
 }
 
-type SelectProps = Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange'> &
+type SelectProps = Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange' | 'role' | 'multiple' | 'size'> &
   Pick<SelectFieldProps, 'options'> & { onChange: (value: string, select: HTMLSelectElement) => void }
 
 export const Select = ({ options, onChange, ...attributes }: SelectProps) => (

@@ -50,7 +50,7 @@ export function SavedRepliesView() {
                 title={`Delete /${reply.shortcut}?`}
                 action="Delete reply"
                 danger
-                onConfirm={() => api.messaging.deleteSavedReply(reply).then(loaded.reload)}
+                onConfirm={() => api.messaging.deleteSavedReply({ shortcut: reply.shortcut }).then(loaded.reload)}
                 done="Reply deleted."
               >
                 <p>Your whole team loses it.</p>

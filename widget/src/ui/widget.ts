@@ -11,7 +11,6 @@ import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from
 import { loadTexts } from './languages/locales.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import { type Announcer, createAnnouncer, followAnswers } from './panel/answers.ts'
-import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages, followVisualViewport } from './panel/follow-pages.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
 import { followRefusals, logRefusal, readableFetch } from './panel/refusals.ts'
@@ -71,7 +70,9 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   let shownLocale: string | undefined
   let isOpen = false
   let newCount = 0
-  const draft = createDraft(client, () => mounted?.panel)
+  /** The text of the message field while no panel shows it, and the one that the page has written into it. */
+  let draft = ''
+  let prefilled = ''
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
   let movesFocus = true
@@ -138,7 +139,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       updateLanguage()
     },
     /** Sets the text of the message field, unless the visitor has written one. */
-    prefill: draft.prefill,
+    prefill,
     /** Number of messages that arrived after the panel was last open. The launcher also counts requests. */
     unreadCount: client.unread,
     /** Removes the visitor's data that `what` selects, for example on logout. */
@@ -146,7 +147,8 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       try {
         await client.resetVisitor(what)
       } finally {
-        draft.restore()
+        draft = client.draft()
+        mounted?.panel?.setDraft(draft)
       }
     },
   })
@@ -221,7 +223,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     shownTexts = { ...own, ...texts, ...localeTexts?.[languageOf(chosen)], ...localeTexts?.[chosen] }
     const { shell, announcer, panel: before } = mounted
     const hadFocus = before?.element.contains(shell.focused())
-    if (before) draft.keep(before.draft())
+    if (before) draft = before.draft()
     before?.remove()
     const panel = createPanel({
       client,
@@ -234,10 +236,10 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       conceal: shell.conceal,
       addStyles: shell.addStyles,
       loadPart,
-      prefilled: draft.prefilled,
+      prefilled: () => prefilled,
     })
     mounted.panel = panel
-    panel.setDraft(draft.text())
+    panel.setDraft((draft !== prefilled && draft) || client.draft() || draft)
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)
@@ -280,6 +282,19 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   function giveFocusBack({ button }: Shell) {
     if (!button.hidden) button.focus()
     else if (focusedBefore instanceof HTMLElement) focusedBefore.focus()
+  }
+
+  /** Writes into the message field, unless it has text that the visitor has written. */
+  function prefill(text: string) {
+    const panel = mounted?.panel
+    const current = panel?.draft() ?? (draft || client.draft())
+    const isWritten = current !== '' && current !== prefilled
+    prefilled = text
+    if (isWritten) return
+    draft = text
+    panel?.setDraft(text)
+    // Before the session is resumed, a stored draft of the visitor must stay.
+    if (client.session()) client.setDraft(text)
   }
 
   function toggle() {
