@@ -39,13 +39,10 @@ export function createAnnouncer() {
   }
 }
 
-export const ConsoleContext = createContext<Console | undefined>(undefined)
+/** Every view of a signed-in operator is below a provider of it. */
+export const ConsoleContext = createContext<Console>(undefined as never)
 
-export function useConsole(): Console {
-  const context = useContext(ConsoleContext)
-  if (!context) throw new Error('useConsole was called outside of the console context')
-  return context
-}
+export const useConsole = () => useContext(ConsoleContext)
 
 /** Binds single keys while a component is shown. The cleanup of `useEffect` runs later: its keys would act on a component that is gone. */
 export function useShortcuts(keys: Record<string, () => void>) {

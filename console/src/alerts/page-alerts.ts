@@ -1,21 +1,17 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
-import type { Inbox } from '../inbox/inbox.ts'
+import type { Console } from '../console-context.ts'
 import { language } from '../language.ts'
-import type { Router } from '../router.ts'
 import { createAlerts, createTabFocus, type TabFocus } from './alerts.ts'
 
-interface PageAlertDeps {
-  inbox: Inbox
-  router: Router
-  owner: string
-  /** Reports where the operator looks. Absent for sessions without an account. */
-  report?: Report | undefined
-}
-
-/** Reports whether the operator looks at the console, and at which conversation. Returns who else looks at it. */
+/**
+ * Reports whether the operator looks at the console, and at which conversation. Returns who else looks at it.
+ * Absent for sessions without an account.
+ */
 type Report = Api['operators']['reportAttention']
+
+type PageAlertDeps = Pick<Console, 'inbox' | 'router'> & { owner: string; report?: Report | undefined }
 
 /** Creates the alerts of this page. Returns the alerts and a function that stops them. */
 export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps) {

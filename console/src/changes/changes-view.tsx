@@ -22,10 +22,6 @@ const actions: Record<string, string> = {
 
 export const actionText = (action: string) => actions[action] ?? action
 
-/** Returns the settings of a change in one line, for example `capabilities.typing: false`. */
-const settingsText = ({ settings }: Pick<PolicyChange, 'settings'>) =>
-  settings.map(({ name, value }) => `${name}: ${value}`).join(', ')
-
 export function ChangesView() {
   const { api } = useConsole()
   const list = usePages((pageToken) => api.workspaces.listPolicyChanges({ pageToken }), 'changes', [])
@@ -44,7 +40,8 @@ export function ChangesView() {
 
 function ChangeRow({ change }: { change: PolicyChange }) {
   const { action, actor, at, target, confirmed } = change
-  const settings = settingsText(change)
+  // For example `capabilities.typing: false`.
+  const settings = change.settings.map(({ name, value }) => `${name}: ${value}`).join(', ')
   return (
     <li class="table-row">
       <span class="table-main">

@@ -55,7 +55,7 @@ const statuses = [
   ['all', 'All'],
 ] as const
 
-function ConversationList({ openId, openMessage }: { openId: string | undefined; openMessage: number | undefined }) {
+function ConversationList({ openId, openMessage }: { openId?: string; openMessage?: number }) {
   const { inbox, router, announcer } = useConsole()
   const list = useRef<HTMLElement>(null)
   const field = useRef<HTMLInputElement>(null)
@@ -185,7 +185,7 @@ function TagFilter() {
   )
 }
 
-function LoadedConversations({ openId }: { openId: string | undefined }) {
+function LoadedConversations({ openId }: { openId?: string }) {
   const { inbox, announcer } = useConsole()
   const shown = inbox.shown.value
   return (

@@ -45,13 +45,7 @@ export function SearchFilters() {
 }
 
 /** The texts that the search has found, newest first. */
-export function SearchResults({
-  openId,
-  openMessage,
-}: {
-  openId: string | undefined
-  openMessage: number | undefined
-}) {
+export function SearchResults({ openId, openMessage }: { openId?: string; openMessage?: number }) {
   const { inbox, announcer } = useConsole()
   const { search } = inbox
   const results = search.results.value

@@ -116,7 +116,7 @@ export function AddSuppression({ person = { kind: 'email', value: '' }, onAdded,
   )
 }
 
-export interface RemoveEntryProps {
+interface RemoveEntryProps {
   suppression: Suppression
   onChanged: (text: string) => void
 }

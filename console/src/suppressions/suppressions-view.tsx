@@ -3,7 +3,7 @@ import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { PagedList, usePages } from '../ui/load.tsx'
 import { Empty, Page, When } from '../ui/page.tsx'
-import { AddSuppression, kindText, LookUp, RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './look-up.tsx'
+import { AddSuppression, kindText, LookUp, RemoveEntry, SuppressionFacts } from './look-up.tsx'
 
 export function SuppressionsView() {
   const { api, announcer } = useConsole()
@@ -40,7 +40,12 @@ export function SuppressionsView() {
         }
       >
         {(suppression) => (
-          <SuppressionRow key={suppression.suppressionId} suppression={suppression} onChanged={changed} />
+          <li key={suppression.suppressionId} class="table-row suppression">
+            <span class="tag">{kindText(suppression.kind)}</span>
+            <SuppressionFacts suppression={suppression} />
+            <When at={suppression.addedAt} />
+            <RemoveEntry suppression={suppression} onChanged={changed} />
+          </li>
         )}
       </PagedList>
       {list.items.length > 0 && (
@@ -49,16 +54,5 @@ export function SuppressionsView() {
         </p>
       )}
     </Page>
-  )
-}
-
-function SuppressionRow({ suppression, onChanged }: RemoveEntryProps) {
-  return (
-    <li class="table-row suppression">
-      <span class="tag">{kindText(suppression.kind)}</span>
-      <SuppressionFacts suppression={suppression} />
-      <When at={suppression.addedAt} />
-      <RemoveEntry suppression={suppression} onChanged={onChanged} />
-    </li>
   )
 }

@@ -223,11 +223,7 @@ interface NewSecret {
   secret: string
 }
 
-interface CopyOnceProps extends NewSecret {
-  title: string
-  advice: string
-  onClose: () => void
-}
+type CopyOnceProps = NewSecret & Pick<SecretsCardProps, 'advice'> & Pick<DialogProps, 'title' | 'onClose'>
 
 /** Shows a secret once. Closes only after the operator confirms that it is stored. */
 export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProps) {

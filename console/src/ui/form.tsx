@@ -35,18 +35,11 @@ interface FieldProps {
   error?: string
 }
 
-interface FieldAttributes {
-  id: string
-  'aria-describedby': string | undefined
-  'aria-invalid': boolean
+interface FieldFrameProps extends FieldProps {
+  children: (attributes: { id: string; 'aria-describedby'?: string; 'aria-invalid': boolean }) => ComponentChildren
 }
 
-function Field({
-  label,
-  hint,
-  error,
-  children,
-}: FieldProps & { children: (attributes: FieldAttributes) => ComponentChildren }) {
+function Field({ label, hint, error, children }: FieldFrameProps) {
   const id = useId()
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   return (

@@ -4,13 +4,10 @@ import { useConsole, useShortcuts } from '../console-context.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { Button, FailureNotice, Loading } from './page.tsx'
 
-interface LoadState<T> {
+export interface Loaded<T> {
   value?: T
   loading: boolean
   failure?: Failure
-}
-
-export interface Loaded<T> extends LoadState<T> {
   reload(): Promise<void>
   set(value: T): void
 }
@@ -21,7 +18,7 @@ export interface Loaded<T> extends LoadState<T> {
  * at this interval while the page is visible.
  */
 export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], everyMs?: number): Loaded<T> {
-  const [state, setState] = useState<LoadState<T>>({ loading: true })
+  const [state, setState] = useState<Pick<Loaded<T>, 'value' | 'loading' | 'failure'>>({ loading: true })
   /** Number of the latest request, and of the latest one whose response is shown. */
   const numbers = useRef({ asked: 0, shown: 0 }).current
   const current = useRef(load)
@@ -129,18 +126,13 @@ export function useRowKeys(selector: string) {
   useShortcuts({ j: () => move(1), k: () => move(-1) })
 }
 
-export function LoadedList<T>({
-  empty,
-  kind = 'table',
-  children,
-  ...loading
-}: {
-  loaded: Loaded<T[]>
-  what: string
+interface LoadedListProps<T> extends Omit<WhenLoadedProps<T[]>, 'children'> {
   empty?: string
   kind?: string
   children: (item: T) => ComponentChildren
-}) {
+}
+
+export function LoadedList<T>({ empty, kind = 'table', children, ...loading }: LoadedListProps<T>) {
   return (
     <WhenLoaded {...loading}>
       {(items) =>
@@ -205,15 +197,14 @@ export function useAction() {
   return { busy, failure, run, clear: () => setFailure(undefined) }
 }
 
-export function WhenLoaded<T>({
-  loaded: { value, loading, failure, reload },
-  what,
-  children,
-}: {
-  loaded: Pick<Loaded<T | undefined>, 'value' | 'loading' | 'failure' | 'reload'>
+interface WhenLoadedProps<T> {
+  loaded: Omit<Loaded<T | undefined>, 'set'>
   what: string
   children: (value: T) => ComponentChildren
-}) {
+}
+
+export function WhenLoaded<T>({ loaded, what, children }: WhenLoadedProps<T>) {
+  const { value, loading, failure, reload } = loaded
   return (
     <>
       <FailureNotice failure={failure} retry={reload} />

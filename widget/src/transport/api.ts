@@ -1,5 +1,5 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
-import { type Clock, newRandomId } from '../../../browser/platform.ts'
+import { newRandomId, type Platform } from '../../../browser/platform.ts'
 import { packageCode, WidgetError } from '../vocabulary/errors.ts'
 import type { AcceptedMessage, ErrorEnvelope, HistoryPage, MessageInput } from '../vocabulary/gen/wire.ts'
 import type { LeftSession, PageContext, SessionContent, StreamPosition, WidgetConfig } from '../vocabulary/types.ts'
@@ -11,12 +11,6 @@ export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'
 export const WIDGET_PUBLIC_API_VERSION = '1.0'
 
 const requestTimeoutMs = 15_000
-
-interface ApiOptions {
-  apiBaseUrl: string
-  fetch: typeof fetch
-  clock: Clock
-}
 
 export interface RequestParts {
   method: 'GET' | 'POST' | 'DELETE'
@@ -48,7 +42,7 @@ export type Api = ReturnType<typeof createApi>
  * service has executed the call. So the call rejects with a retryable `unexpected_response`,
  * whatever the HTTP status.
  */
-export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
+export function createApi({ apiBaseUrl, fetch, clock }: Pick<Platform, 'fetch' | 'clock'> & { apiBaseUrl: string }) {
   const base = apiBaseUrl.replace(/\/+$/, '') + WIDGET_PUBLIC_API_PREFIX
 
   const post = <Answer>(path: string, field: string, body: object, idempotencyKey: string, grant?: string) =>
