@@ -3,10 +3,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/**
- * Returns true if `target` is missing or not newer than `files` and what the folders have, except
- * for tests.
- */
+/** Returns true if `target` is missing or not newer than `files` and what the folders have, except for tests. */
 export async function isStale(root: string, target: string, folders: string[], files: string[]) {
   const found = await Promise.all(folders.map((folder) => readdir(join(root, folder), { recursive: true })))
   const sources = found.flatMap((names, index) => names.map((name) => join(folders[index]!, name)))

@@ -63,10 +63,7 @@ export interface Platform {
   /** Coordinates tabs. If undefined, each tab has its own stream, even while the tab is hidden. */
   tabs?: Tabs
   storage: KeyValueStorage
-  /**
-   * Returns a `fetch` that reports the sent share of the body, from 0 to 1. Without it, no progress
-   * is reported.
-   */
+  /** Returns a `fetch` that reports the sent share of the body, from 0 to 1. Without it, no progress is reported. */
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
 

@@ -179,10 +179,7 @@ export function createRouter(window: Window) {
     stay() {
       held.value = undefined
     },
-    /**
-     * Keeps the operator in the view until the returned function is called or the operator chooses
-     * to leave.
-     */
+    /** Keeps the operator in the view until the returned function is called or the operator chooses to leave. */
     hold() {
       isHeld = true
       return () => {

@@ -318,18 +318,7 @@ export function EntryList({ read = (text) => text, suggestions = [], addsOnBlur 
     <Field label={label} hint={hint} error={problem}>
       {(attributes) => (
         <>
-          {entries.length > 0 && (
-            <ul class="entries">
-              {entries.map((entry) => (
-                <li key={entry}>
-                  <span class="mono breakable" dir="auto">
-                    {entry}
-                  </span>
-                  <IconButton icon="close" label={`Remove ${entry}`} disabled={busy} onClick={() => remove(entry)} />
-                </li>
-              ))}
-            </ul>
-          )}
+          <Entries of={entries.map((entry) => [entry, entry])} disabled={busy} onRemove={remove} />
           <div class="copy-row">
             <input
               {...attributes}
@@ -361,6 +350,28 @@ export function EntryList({ read = (text) => text, suggestions = [], addsOnBlur 
         </>
       )}
     </Field>
+  )
+}
+
+interface EntriesProps {
+  of: [name: string, text: string][]
+  disabled?: boolean
+  onRemove: (name: string) => void
+}
+
+export function Entries({ of, disabled, onRemove }: EntriesProps) {
+  if (of.length === 0) return null
+  return (
+    <ul class="entries">
+      {of.map(([name, text]) => (
+        <li key={name}>
+          <span class="mono breakable" dir="auto">
+            {text}
+          </span>
+          <IconButton icon="close" label={`Remove ${name}`} disabled={disabled} onClick={() => onRemove(name)} />
+        </li>
+      ))}
+    </ul>
   )
 }
 

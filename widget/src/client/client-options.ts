@@ -20,10 +20,7 @@ export interface ServiceClientOptions {
   locale?: string
   /** Returns the visitor's current page. Not called if the capability `pageContext` is off. */
   pageContext?: () => PageContext | undefined
-  /**
-   * Kinds of agents' requests that the application handles. The client answers other kinds with
-   * `unsupported`.
-   */
+  /** Kinds of agents' requests that the application handles. The client answers other kinds with `unsupported`. */
   supports?: Partial<SupportedRequests>
   /** Replaces parts of the platform. Used by tests and by hosts without a browser. */
   platform?: Partial<Platform>

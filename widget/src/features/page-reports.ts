@@ -4,10 +4,7 @@ import type { FeatureParts } from './feature-parts.ts'
 
 /** Delay before a page is reported. Single-page applications change the URL before the title. */
 const delayMs = 400
-/**
- * Minimum time between two reports. If the page changes more often, only the latest page is
- * reported.
- */
+/** Minimum time between two reports. If the page changes more often, only the latest page is reported. */
 const restMs = 2_000
 
 /**

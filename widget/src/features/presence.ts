@@ -11,10 +11,7 @@ const activityAtMost = 40
 type PresenceKeeper = ReturnType<typeof createPresence>
 export type PartsWithPresence = FeatureParts & { presence: PresenceKeeper }
 
-/**
- * Tracks the assigned agent, agents' typing indicators, and conversation events other than
- * messages.
- */
+/** Tracks the assigned agent, agents' typing indicators, and conversation events other than messages. */
 export function createPresence({ platform: { clock }, emitter, records }: FeatureParts) {
   const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
   /** Authors of messages that grow. They write, without events of typing. */

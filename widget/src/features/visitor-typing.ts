@@ -2,10 +2,7 @@ import { longestWaitMs } from '../../../browser/pause.ts'
 import { toWidgetError } from '../vocabulary/errors.ts'
 import type { FeatureParts } from './feature-parts.ts'
 
-/**
- * Time after which a typing report is repeated while the visitor types. The service expires a
- * report after 8 s.
- */
+/** Time after which a typing report is repeated while the visitor types. The service expires a report after 8 s. */
 const renewAfterMs = 5_000
 const lastsMs = 8_000
 /** Minimum time between a report that typing has started and the next such report. */

@@ -1,7 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Message, SubmittedForm } from '#proto/messaging/v1/messaging_pb.js'
+import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../../console-context.ts'
 import { pathOf } from '../../router.ts'
 import { formatDay, isSameDay } from '../../time.ts'
@@ -73,7 +73,12 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
               {item.kind === 'event' && (
                 <li class="happened">
                   <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} timeOnly />
-                  {item.form && <FormFields form={item.form} />}
+                  {item.form && (
+                    <div class="form-entry">
+                      <Facts of={Object.entries(item.form.fields).map(([name, value]) => [name, <bdi>{value}</bdi>])} />
+                      <a href={pathOf({ view: 'lead', leadId: item.form.leadId })}>Show lead</a>
+                    </div>
+                  )}
                 </li>
               )}
             </Fragment>
@@ -94,15 +99,6 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
           New messages
         </Button>
       )}
-    </div>
-  )
-}
-
-function FormFields({ form: { leadId, fields } }: { form: SubmittedForm }) {
-  return (
-    <div class="form-entry">
-      <Facts of={Object.entries(fields).map(([name, value]) => [name, <bdi>{value}</bdi>])} />
-      <a href={pathOf({ view: 'lead', leadId })}>Show lead</a>
     </div>
   )
 }

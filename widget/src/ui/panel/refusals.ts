@@ -19,10 +19,7 @@ export function followRefusals(client: ServiceClient, onChange: (code: string | 
   return {
     isRefused: () => isRefused,
 
-    /**
-     * Tries to start the chat when the page is visible or online again, until the returned function
-     * is called.
-     */
+    /** Tries to start the chat when the page is visible or online again, until the returned function is called. */
     watch: () =>
       pageLifecycle.subscribe((signal) => {
         if (isReturn(signal) && pageLifecycle.isOnline()) tryAgain()
