@@ -33,7 +33,13 @@ export function App(props: AppProps) {
       {session && !isOpening ? (
         <SignedIn key={session.id} session={session} {...props} />
       ) : holder.loading.value && !isOpening ? (
-        <Starting isUnreachable={holder.loading.value === 'unreachable'} />
+        <main class="sign-in">
+          {holder.loading.value === 'loading' ? (
+            <Loading label="Loading the console" />
+          ) : (
+            <Notice tone="warning">The service cannot be reached. The console tries again every two seconds.</Notice>
+          )}
+        </main>
       ) : (
         <SignIn holder={holder} />
       )}
@@ -41,18 +47,6 @@ export function App(props: AppProps) {
         {announcer.text}
       </div>
     </>
-  )
-}
-
-function Starting({ isUnreachable }: { isUnreachable: boolean }) {
-  return (
-    <main class="sign-in">
-      {isUnreachable ? (
-        <Notice tone="warning">The service cannot be reached. The console tries again every two seconds.</Notice>
-      ) : (
-        <Loading label="Loading the console" />
-      )}
-    </main>
   )
 }
 

@@ -44,28 +44,24 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
   /** Messages up to this time existed when the first list was loaded, and cause no alert. */
   let since: number | undefined
 
-  async function alert(found: Alert, sequence: number) {
+  async function alert({ conversationId, title, text }: Alert, sequence: number) {
     const isOn = isEnabled.peek()
     // Claimed also while alerts are off: a slower tab could otherwise alert when they are switched on.
     // Without storage, for example in a private window, each tab alerts on its own.
-    const isFirst = await claim(found.conversationId, sequence).catch(() => true)
+    const isFirst = await claim(conversationId, sequence).catch(() => true)
     if (!isFirst || !isOn) return
-    const { isFocused, isShown } = await focus.query(found.conversationId)
+    const { isFocused, isShown } = await focus.query(conversationId)
     if (!isShown) chime.play()
     if (isFocused) return
     try {
-      notify(found)
+      const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
+      notification.onclick = () => {
+        window.focus()
+        open(conversationId)
+        notification.close()
+      }
     } catch {
       set(false)
-    }
-  }
-
-  function notify({ conversationId, title, text }: Alert) {
-    const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
-    notification.onclick = () => {
-      window.focus()
-      open(conversationId)
-      notification.close()
     }
   }
 

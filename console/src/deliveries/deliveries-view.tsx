@@ -3,7 +3,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { waitOf } from '../../../contract/delivery-waits.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
-import { areaName, pathOf } from '../router.ts'
+import { areaName, type KnownRoute, pathOf } from '../router.ts'
 import { useDestinations } from '../subscriptions/destinations.ts'
 import { countOf, hoursAgo } from '../time.ts'
 import { SelectField } from '../ui/form.tsx'
@@ -23,11 +23,7 @@ const periods = [
   ['720', 'Last 30 days'],
 ] as const
 
-interface Filter {
-  status?: string | undefined
-  subscription?: string | undefined
-  hours?: string | undefined
-}
+type Filter = Omit<Extract<KnownRoute, { view: 'deliveries' }>, 'view'>
 
 export function DeliveriesView({ status, subscription: subscriptionId, hours }: Filter) {
   const { api, router } = useConsole()

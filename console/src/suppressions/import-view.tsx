@@ -101,7 +101,14 @@ export function SuppressionImportView() {
       {text.trim() !== '' && (
         <Card title={isBegun ? 'Import' : 'Preview'}>
           <ListPreview list={list} rejected={progress.rejected} />
-          {busy && <ImportProgress done={progress.done} total={total} />}
+          {busy && (
+            <div class="stack">
+              <progress class="progress" max={total} value={progress.done} aria-label="Import" />
+              <span class="hint" key={progress.done}>
+                {countOf(progress.done, '# entry', '# entries')} of {countOf(total, '# entry', '# entries')}
+              </span>
+            </div>
+          )}
           {failure && (
             <Notice tone="warning">
               Stopped after {countOf(progress.done, '# entry', '# entries')}. Continue when the problem is solved;
@@ -136,17 +143,6 @@ export function SuppressionImportView() {
         </Card>
       )}
     </Page>
-  )
-}
-
-function ImportProgress({ done, total }: { done: number; total: number }) {
-  return (
-    <div class="stack">
-      <progress class="progress" max={total} value={done} aria-label="Import" />
-      <span class="hint" key={done}>
-        {countOf(done, '# entry', '# entries')} of {countOf(total, '# entry', '# entries')}
-      </span>
-    </div>
   )
 }
 

@@ -142,12 +142,8 @@ export function RemoveEntry({ suppression, onChanged }: RemoveEntryProps) {
   )
 }
 
-export function SuppressionFacts({
-  suppression: { suppressionId, addedBy, reason },
-}: Pick<RemoveEntryProps, 'suppression'>) {
-  return (
-    <RowText title={reason || 'No reason given'}>
-      added by {addedBy} · <span class="mono">{suppressionId}</span>
-    </RowText>
-  )
-}
+export const SuppressionFacts = ({ suppression }: { suppression: Suppression }) => (
+  <RowText title={suppression.reason || 'No reason given'}>
+    added by {suppression.addedBy} · <span class="mono">{suppression.suppressionId}</span>
+  </RowText>
+)

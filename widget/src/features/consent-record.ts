@@ -21,7 +21,8 @@ export function createConsentRecords(
 
   return {
     decided,
-    keep,
+    keep: (policyVersion: string, decision: ConsentDecision) =>
+      write({ sessionId: session()?.sessionId, isVerified: isVerified(), policyVersion, decision }),
     forget: () => storage.removeItem(key),
 
     /**
@@ -46,10 +47,6 @@ export function createConsentRecords(
       write({ ...record, sessionId, isVerified: isVerified() })
     }
     return record.policyVersion === policyVersion ? record.decision : undefined
-  }
-
-  function keep(policyVersion: string, decision: ConsentDecision) {
-    write({ sessionId: session()?.sessionId, isVerified: isVerified(), policyVersion, decision })
   }
 
   function isVerified() {

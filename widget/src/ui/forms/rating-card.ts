@@ -1,7 +1,6 @@
 import { saveText } from '../../../../browser/chat/save-text.ts'
 import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { ServiceClient } from '../../client/client.ts'
-import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { authorName } from '../elements/author.ts'
 import { box, button, element, hasFocus, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
@@ -121,10 +120,9 @@ export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, da
     if (client.hasOlder() && client.messages().length === loaded) throw new Error('the history is incomplete')
   }
   const stored = client.messages().filter(({ messageId }) => messageId !== undefined)
-  const lines = stored.map((message) => `[${dates.moment(message.createdAt)}] ${said(message, texts)}`)
+  const lines = stored.map(({ author, body, createdAt, redactedAt }) => {
+    const said = redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')
+    return `[${dates.moment(createdAt)}] ${authorName(author, texts)}: ${said}`
+  })
   return `${lines.join('\n')}\n`
-}
-
-function said({ author, body, redactedAt }: WidgetMessage, texts: WidgetTexts) {
-  return `${authorName(author, texts)}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
 }
