@@ -35,30 +35,7 @@ const online = (page: Page) => page.waitForFunction("client.connection() === 'on
 const shows = (page: Page, expected: string[]) =>
   page.waitForFunction(`shown().join() === ${JSON.stringify(expected.join())}`)
 
-const control = (call: string, value?: unknown) =>
-  fetch(`${server.url}/control`, { method: 'POST', body: JSON.stringify({ call, siteKey: 'pk_friendly', value }) })
-
 describe('the headless client in a browser page', () => {
-  it.each(['stallSends', 'stallAnswers'])(
-    'a page that is reloaded during a send shows the message once (%s)',
-    async (how) => {
-      const page = await visit()
-      await online(page)
-      await control('set', { [how]: 1, dropEvents: 1 })
-      await page.evaluate("client.sendMessage('Hello'), client.setDraft('And')")
-      await expect.poll(() => server.seen('POST /messages').length).toBe(1)
-      await page.reload()
-      await start(page)
-      await shows(page, ['Hello: queued'])
-      await control('release')
-      await page.evaluate("client.sendMessage('Again')")
-      await shows(page, ['Hello: queued', 'Again: queued'])
-      expect(await page.evaluate('client.draft()')).toBe('And')
-      expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['Hello', 'Again'])
-      expect(server.sessionCount('pk_friendly')).toBe(1)
-    },
-  )
-
   it('a tab and its duplicate show each message once, even after the first tab is closed', async () => {
     const first = await visit()
     await online(first)
@@ -78,18 +55,6 @@ describe('the headless client in a browser page', () => {
     conversation.agentSays('Still there?')
     await shows(second, ['Hello, both: queued', 'Still there?: queued'])
     await expect.poll(() => conversation.streams.size).toBe(1)
-  })
-
-  it('a page without a network keeps messages and sends them when the network returns', async () => {
-    const page = await visit()
-    await online(page)
-    await context.setOffline(true)
-    await page.evaluate("client.sendMessage('Hello')")
-    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 50))')
-    expect(server.seen('POST /messages')).toEqual([])
-    await context.setOffline(false)
-    await shows(page, ['Hello: queued'])
-    expect(server.conversation('pk_friendly').messages).toHaveLength(1)
   })
 
   it('a page that the back button restores misses no message', async () => {

@@ -98,6 +98,7 @@ describe('C7.1 a page load after the end of the session', () => {
     await harness.client.startNew()
     await until(() => harness.client.connection() === 'online')
     expect([harness.client.draft(), harness.bodies(), harness.states()]).toEqual(['Draft', ['Unsent'], ['failed']])
+    expect(harness.client.retryMessage(harness.client.messages()[0]!.key)).toBe(false)
     expect(server.seen('POST /messages')).toEqual([])
   })
 

@@ -197,21 +197,6 @@ export const identitySuite: Record<string, (context: SuiteContext) => Promise<vo
     same(tab.client.session()?.identity.state, 'verified')
   },
 
-  async 'a logout clears the visitor’s data in the page at once, and continues anonymously'(context) {
-    let person: string | undefined = 'ada'
-    const tab = context.tab({ options: { identityProvider: async () => person && assertionOf(person) } })
-    await tab.online()
-    await context.agentSays('For Ada only')
-    await context.until(() => tab.bodies().length === 1)
-    tab.client.setDraft('Dear')
-    person = undefined
-    await tab.client.clearIdentity()
-    same([tab.client.session()?.identity.state, tab.bodies(), tab.client.draft()], ['anonymous', [], ''])
-    await context.until(() => tab.client.connection() === 'online')
-    same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes('verified'), false)
-    same(tab.count('session.closed'), 0)
-  },
-
   async 'a logout clears the visitor’s data in the page even if its call fails, and then rejects'(context) {
     const tab = context.tab({ options: { identityProvider: async () => assertionOf('ada') } })
     await tab.online()
@@ -221,23 +206,6 @@ export const identitySuite: Record<string, (context: SuiteContext) => Promise<vo
     same(await codeOf(tab.client.clearIdentity()), 'OriginNotAllowed')
     same([tab.bodies(), tab.client.session(), tab.client.connection()], [[], undefined, 'ended'])
     same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes('accessGrant'), false)
-  },
-
-  async 'a reload after a logout in another tab shows no data of the former visitor'(context) {
-    const tab = context.tab({ options: { identityProvider: async () => assertionOf('ada') } })
-    await tab.online()
-    await context.agentSays('For Ada only')
-    await context.until(() => tab.bodies().length === 1)
-    tab.client.setDraft('Dear')
-    tab.kill()
-    const after = context.tab({ storage: tab.storage, options: { identityProvider: async () => undefined } })
-    const seen: string[] = []
-    after.client.on('messages.changed', ({ messages }) => seen.push(...messages.map(({ body }) => body)))
-    await after.online()
-    same(
-      [after.client.session()?.identity.state, after.bodies(), after.client.draft(), seen],
-      ['anonymous', [], '', []],
-    )
   },
 
   async 'a logout in one tab clears the data of the other tab, whose session ends with session.closed'(context) {
@@ -254,21 +222,5 @@ export const identitySuite: Record<string, (context: SuiteContext) => Promise<vo
     await context.until(() => second.client.connection() === 'ended')
     same([second.bodies(), second.client.ended()?.event, second.count('session.closed')], [[], 'session.closed', 1])
     same([first.client.session()?.identity.state, first.client.ended()], ['anonymous', undefined])
-  },
-
-  async 'unsent messages of a verified visitor are not shown after their session expired'(context) {
-    const tab = context.tab({ options: { identityProvider: async () => assertionOf('ada') } })
-    await tab.online()
-    tab.network.online = false
-    tab.client.sendMessage('Ada writes')
-    tab.client.setDraft('Ada goes on')
-    tab.kill()
-    const after = context.tab({ storage: tab.storage })
-    after.clock.sleep(10_800_000)
-    await after.client.start()
-    same([after.bodies(), after.client.draft(), after.client.ended()?.event], [[], '', 'session.expired'])
-    await after.client.startNew()
-    same([after.bodies(), after.client.draft(), after.client.session()?.identity.state], [[], '', 'anonymous'])
-    same((await context.requests('POST /messages')).length, 0)
   },
 }

@@ -60,10 +60,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
 
     sessionCount: (siteKey: SiteKey) => sites.get(siteKey)?.sessions.size ?? 0,
 
-    /**
-     * New sessions continue the newest conversation of their site key, as for a verified visitor's
-     * second device.
-     */
+    /** New sessions continue the newest conversation of their site key, as for a verified visitor's second device. */
     continueConversations: sessions.continueConversations,
 
     /** Rejects or accepts the page's origin from now on. Rejections have no CORS headers. */
@@ -72,8 +69,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     },
 
     /**
-     * Ends all sessions of a site key. The streams of these sessions get the event, and their calls
-     * get the refusal.
+     * Ends all sessions of a site key. The streams of these sessions get the event, and their calls get the refusal.
      */
     endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
       for (const session of sites.get(siteKey)?.sessions.values() ?? []) {
@@ -206,12 +202,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       agentSaysToAll() {
         for (const conversation of conversations) conversation.agentSays(String(value))
       },
-      emit: () => newest?.conversation.emit(String(value)),
       heartbeat: () => newest?.conversation.heartbeat(),
-      cutStreams: () => newest?.conversation.cutStreams(),
       revoke: () => newest && sessions.endSession(newest, 'session.revoked', { status: 403, code: 'SessionRevoked' }),
-      disableConnection: () =>
-        newest && sessions.endSession(newest, 'connection.disabled', { status: 403, code: 'ConnectionDisabled' }),
       closeSession: () =>
         newest && sessions.endSession(newest, 'session.closed', { status: 401, code: 'SessionClosed' }),
       stalled: () => stalled.length,

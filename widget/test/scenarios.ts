@@ -44,15 +44,9 @@ export const scenarios = {
   pk_half_dead: { silentStreams: 1 },
   /** Sends every event twice. */
   pk_duplicate_event: { repeatEvents: true },
-  /**
-   * Does not send the first live event. The sequence number in the next heartbeat shows that an
-   * event is missing.
-   */
+  /** Does not send the first live event. The sequence number in the next heartbeat shows that an event is missing. */
   pk_missed_event: { dropEvents: 1 },
-  /**
-   * Sends no events, as if all events were for other sessions. The sequence numbers in the
-   * heartbeats still grow.
-   */
+  /** Sends no events, as if all events were for other sessions. The sequence numbers in the heartbeats still grow. */
   pk_other_sessions: { dropEvents: 1_000 },
   /** Sends invalid JSON as the data of the first event. */
   pk_unreadable_event: { garbleEvents: 1 },
@@ -60,20 +54,11 @@ export const scenarios = {
   pk_reset_once: { resets: 1 },
   /** Sends one event `replay.reset.required` that demands a new authentication. */
   pk_reset_reauthenticate: { resets: 1, reauthenticate: true },
-  /** Refuses GET /events permanently. */
-  pk_stream_refused: { refuseStreams: [{ status: 403, code: 'SessionRevoked', retryable: false, terminal: true }] },
   /** Refuses the first two streams temporarily. */
   pk_stream_unavailable: {
     refuseStreams: [
       { status: 503, code: 'ServiceUnavailable', retryAfter: 4 },
       { status: 429, code: 'RateLimited', retryAfter: 2 },
-    ],
-  },
-  /** Refuses the first two renewals temporarily. */
-  pk_renew_unstable: {
-    refuseRenewals: [
-      { status: 503, code: 'ServiceUnavailable' },
-      { status: 500, code: 'InternalError' },
     ],
   },
   /** Renews the session, but does not answer the first renewal. */

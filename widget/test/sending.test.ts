@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createClientHarness, settled, until } from './client-harness.ts'
+import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
 const { server } = serverPerTest()
@@ -46,33 +46,6 @@ describe('sending', () => {
 
     expect(harness.bodies()).toEqual(['one', 'two', 'three'])
     expect(harness.client.messages().map(({ sequence }) => sequence)).toEqual([1, 2, 3])
-  })
-
-  it('a message is shown once if its event arrives before the response to the POST', async () => {
-    const harness = createClientHarness(server, 'pk_event_before_answer')
-    await harness.started()
-    harness.client.sendMessage('Hello')
-    await until(() => harness.states()[0] === 'queued')
-    server.conversation('pk_event_before_answer').agentSays('Hi')
-    await until(() => harness.bodies().length === 2)
-
-    expect(harness.bodies()).toEqual(['Hello', 'Hi'])
-    expect(harness.count('message.accepted')).toBe(1)
-  })
-
-  it('a message is retried only after the Retry-After of a 429, even if the network returns earlier', async () => {
-    const harness = createClientHarness(server, 'pk_rate_limited')
-    await harness.started()
-    harness.client.sendMessage('Hello')
-    await until(() => harness.count('message.retrying') === 1)
-    harness.clock.advance(6_900)
-    harness.signal('online')
-    await settled()
-    expect(server.seen('POST /messages')).toHaveLength(1)
-    harness.clock.advance(200)
-    await until(() => harness.states()[0] === 'queued')
-
-    expect(server.seen('POST /messages')).toHaveLength(2)
   })
 
   it('a message is retried after each 503 and emits each attempt', async () => {

@@ -76,24 +76,6 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     same((await context.stored()).flat(), [])
   },
 
-  async 'unsent messages of an expired session are shown as failed, and not sent in the next one'(context) {
-    const tab = context.tab()
-    await tab.online()
-    tab.network.online = false
-    tab.client.sendMessage('Hello')
-    tab.kill()
-    const after = context.tab({ storage: tab.storage })
-    after.clock.sleep(10_800_000)
-    await after.client.start()
-    same([after.client.ended()?.event, after.states()], ['session.expired', ['failed']])
-    await after.client.startNew()
-    same(
-      [after.bodies(), after.states(), after.client.retryMessage(after.client.messages()[0]!.key)],
-      [['Hello'], ['failed'], false],
-    )
-    same((await context.requests('POST /messages')).length, 0)
-  },
-
   async 'if a session was closed without an identification, the chat ends and the messages stay visible'(context) {
     const tab = context.tab({ options: { identityProvider: async () => undefined } })
     await tab.online()
@@ -102,25 +84,6 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     await context.closeSession()
     await context.until(() => tab.client.connection() === 'ended')
     same([tab.client.ended()?.event, tab.bodies(), tab.client.canStartNew()], ['session.closed', ['Hello'], true])
-  },
-
-  async 'C7.1 a page that is loaded after its connection was enabled again starts a new session when the visitor asks'(
-    context,
-  ) {
-    const tab = context.tab()
-    await tab.online()
-    await context.agentSays('Before')
-    await context.until(() => tab.bodies().length === 1)
-    await context.disableConnection()
-    await context.until(() => tab.client.connection() === 'ended')
-    same([tab.client.ended()?.event, tab.client.canStartNew()], ['connection.disabled', true])
-    tab.kill()
-    const after = context.tab({ storage: tab.storage })
-    await after.client.start()
-    same(after.client.ended()?.event, 'connection.disabled')
-    await after.client.startNew()
-    same([after.client.session()?.continuity.state, after.bodies(), after.client.ended()], ['new', [], undefined])
-    same((await context.requests('POST /sessions')).length, 2)
   },
 
   async 'a reset with closeSession ends the session on the service and begins a new one'(context) {

@@ -28,26 +28,6 @@ describe('sessions', () => {
     expect(harness.client.session()?.sessionId).toMatch(/^ses_/)
   })
 
-  it('a session is resumed after a reload with the same conversation, and no message is duplicated or lost', async () => {
-    const storage = storageFor('memory')
-    const before = start('pk_friendly', storage)
-    await before.started()
-    before.client.sendMessage('Hello')
-    await until(() => before.states()[0] === 'queued')
-    server.conversation('pk_friendly').agentSays('Hi')
-    await until(() => before.bodies().length === 2)
-    const session = before.client.session()
-    before.client.stop()
-    server.conversation('pk_friendly').agentSays('Still there?')
-
-    const after = start('pk_friendly', storage)
-    await after.started()
-    await until(() => after.bodies().length === 3)
-    expect(after.client.session()).toEqual(session)
-    expect(after.bodies()).toEqual(['Hello', 'Hi', 'Still there?'])
-    expect(server.seen('POST /sessions')).toHaveLength(1)
-  })
-
   it('the client loads the newest history page at its start, and older pages on request', async () => {
     const storage = storageFor('memory')
     const first = start('pk_friendly', storage)
@@ -100,23 +80,6 @@ describe('the renewal of a grant', () => {
     expect(second?.body?.renewalToken).not.toBe(first?.body?.renewalToken)
   })
 
-  it('the renewal of a grant is retried with the same key after transient failures', async () => {
-    const harness = start('pk_renew_unstable')
-    await harness.started()
-    clock.advance(616_000)
-    for (const failures of [1, 2]) {
-      await until(() => harness.count('error') === failures)
-      clock.advance(5_000)
-    }
-    await until(() => server.seen('POST /sessions/renew').length === 3)
-    await until(() => (clock.nextIn(100_000) ?? 0) > 0)
-    const keys = new Set(server.seen('POST /sessions/renew').map(({ headers }) => headers['idempotency-key']))
-    expect(keys.size).toBe(1)
-    expect(harness.client.ended()).toBeUndefined()
-    harness.client.sendMessage('Still here')
-    await until(() => harness.states()[0] === 'queued')
-  })
-
   it('a refused renewal ends the session; only the visitor can then start a new session', async () => {
     const harness = start('pk_expired_at_renew')
     await harness.started()
@@ -132,31 +95,6 @@ describe('the renewal of a grant', () => {
     await until(() => harness.client.connection() === 'online')
     expect(server.seen('POST /sessions')).toHaveLength(2)
     expect(harness.bodies()).toEqual([])
-  })
-
-  it('a renewal that became due during sleep starts when the computer wakes up', async () => {
-    const harness = start('pk_friendly')
-    await harness.started()
-    clock.sleep(700_000)
-    harness.signal('visible')
-    clock.advance(1)
-    await until(() => server.seen('POST /sessions/renew').length === 1)
-    expect(harness.client.ended()).toBeUndefined()
-  })
-})
-
-describe('disabled connections', () => {
-  it('C7.1 a session that an earlier version stored as ended by a disabled connection stays ended, until the host starts a new one', async () => {
-    const storage = storageFor('memory')
-    const ended = { event: 'connection.disabled', code: 'ConnectionDisabled' }
-    storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
-    const { client } = start('pk_friendly', storage)
-    await client.start()
-    expect(client.ended()?.event).toBe('connection.disabled')
-    expect(server.seen('POST /sessions')).toHaveLength(0)
-    await client.startNew()
-    expect(client.ended()).toBeUndefined()
-    expect(server.seen('POST /sessions')).toHaveLength(1)
   })
 })
 

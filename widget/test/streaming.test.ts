@@ -50,23 +50,6 @@ describe('the event stream', () => {
     expect(harness.count('message.received')).toBe(expected.length)
   })
 
-  it('a lost message is loaded from the history after the next heartbeat', async () => {
-    const harness = createClientHarness(server, 'pk_missed_event')
-    await harness.started()
-    const conversation = server.conversation('pk_missed_event')
-    conversation.agentSays('lost')
-    conversation.heartbeat()
-    await until(() => harness.bodies().length === 1)
-    await until(() => harness.client.connection() === 'reconnecting')
-    harness.clock.advance(1_000)
-    await until(() => harness.client.connection() === 'online')
-    conversation.agentSays('not lost')
-    await until(() => harness.bodies().length === 2)
-
-    expect(harness.bodies()).toEqual(['lost', 'not lost'])
-    expect(harness.count('message.received')).toBe(2)
-  })
-
   it('the stream reconnects at once when the page wakes after a long sleep', async () => {
     const harness = createClientHarness(server, 'pk_half_dead')
     await harness.started()
@@ -182,30 +165,6 @@ describe('stream resets', () => {
     ])
     expect(harness.client.ended()).toBeUndefined()
   })
-
-  it('the session ends if a replay.reset.required event demands a new authentication', async () => {
-    const harness = createClientHarness(server, 'pk_reset_reauthenticate')
-    await harness.client.start()
-    await until(() => harness.client.connection() === 'ended')
-    expect(harness.events.filter(({ name }) => name === 'replay.reset.required').map(({ payload }) => payload)).toEqual(
-      [{ code: 'replay.reset.required', reason: 'window', reauthenticationRequired: true }],
-    )
-    expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
-  })
-})
-
-describe('the client in a browser without a network', () => {
-  it('without a network, the client does not report the chat as online; it resumes when the network returns', async () => {
-    const harness = createClientHarness(server, 'pk_friendly')
-    await harness.started()
-    harness.signal('offline')
-    await until(() => harness.client.connection() === 'reconnecting')
-    server.conversation('pk_friendly').agentSays('meanwhile')
-    harness.signal('online')
-    await until(() => harness.client.connection() === 'online' && harness.bodies().length === 1)
-    expect(harness.bodies()).toEqual(['meanwhile'])
-    expect(harness.count('message.received')).toBe(1)
-  })
 })
 
 describe('terminal errors', () => {
@@ -229,16 +188,5 @@ describe('terminal errors', () => {
     expect(harness.count(event)).toBe(1)
     expect(harness.client.ended()?.event).toBe(event)
     expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
-  })
-
-  it('a terminal error in the response to the stream request ends the session', async () => {
-    const harness = createClientHarness(server, 'pk_stream_refused')
-    void harness.client.start()
-    await until(() => harness.client.connection() === 'ended')
-    harness.clock.advance(600_000)
-    await settled()
-
-    expect(streams()).toBe(1)
-    expect(harness.names()).toContain('session.revoked')
   })
 })

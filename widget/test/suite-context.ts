@@ -7,10 +7,7 @@ import type { ServiceMessage } from '../src/vocabulary/gen/wire.ts'
 import type { WidgetErrorDetail, WidgetEventMap } from '../src/vocabulary/types.ts'
 import type { Scenario, SiteKey } from './scenarios.ts'
 
-/**
- * Address of the scenario server, and `fetch` of the platform on which the suite runs: a page or
- * Node.
- */
+/** Address of the scenario server, and `fetch` of the platform on which the suite runs: a page or Node. */
 interface SuiteOptions {
   serverUrl: string
   fetch: typeof fetch
@@ -44,10 +41,7 @@ export interface Tab {
   online(): Promise<void>
 }
 
-/**
- * Creates the context of one test: the scenario server, and tabs with controlled clock, network and
- * lifecycle.
- */
+/** Creates the context of one test: the scenario server, and tabs with controlled clock, network and lifecycle. */
 export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
   const siteKey: SiteKey = 'pk_friendly'
   const tabs: Tab[] = []
@@ -78,10 +72,7 @@ export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
     agentSays: (body: string) => control('agentSays', body),
     agentSaysToAll: (body: string) => control('agentSaysToAll', body),
     heartbeat: () => control('heartbeat'),
-    cutStreams: () => control('cutStreams'),
-    emit: (type: string) => control('emit', type),
     revoke: () => control('revoke'),
-    disableConnection: () => control('disableConnection'),
     closeSession: () => control('closeSession'),
     stalled: () => control<number>('stalled'),
     release: () => control('release'),
