@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { infoOf } from '../test/core-answers.ts'
 import { SITE } from '../test/test-core.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
-import { ids, openRawStream, openStream, streamRequest } from '../test/test-streams.ts'
+import { ids, openRawStream, openStream } from '../test/test-streams.ts'
 
 describe('event stream', () => {
   test('sends two readers the same bytes', async () => {
@@ -149,17 +149,6 @@ describe('connection of an event stream', () => {
     await expect.poll(() => stream.text()).toContain('id: e1-1')
     expect(stream.text().match(/HTTP\//g)).toHaveLength(1)
     expect(stream.isEnded()).toBe(false)
-  })
-
-  test('is closed if another request follows before the stream begins', async () => {
-    const gateway = await startTestGateway()
-    const reader = await openStream(gateway)
-    const stream = openRawStream(gateway, streamRequest())
-    await expect.poll(() => stream.isEnded()).toBe(true)
-    expect(stream.text()).not.toContain('HTTP/1.1 200')
-    await expect.poll(() => gateway.core.links[0]!.open.size).toBe(1)
-    gateway.core.publish('message.received', { n: 1 })
-    await expect.poll(() => ids(reader)).toEqual(['e1-1'])
   })
 
   test('is detached from its request, which is logged when the stream begins', async () => {

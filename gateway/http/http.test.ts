@@ -83,33 +83,6 @@ describe('paths and methods', () => {
     const options = await fetch(`${url}/livez`, { method: 'OPTIONS' })
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
   })
-
-  test('HEAD is answered like GET, but without a body', async () => {
-    const { call } = await shared()
-    const response = await call('HEAD', '/config/pk_demo')
-    expect(response.status).toBe(200)
-    expect(response.headers.get('etag')).not.toBeNull()
-    expect(await response.text()).toBe('')
-  })
-})
-
-test.each([
-  ['an answer', '/messages', 200],
-  ['a failure', '/messages?token=x', 400],
-  ['an unknown path', '/nowhere', 404],
-  ['a stream', '/events', 200],
-])('%s has headers that forbid loading, framing, sniffing and referrers', async (_name, path, status) => {
-  const { call } = await shared()
-  const response = await call('GET', path)
-  await response.body?.cancel()
-  expect(response.status).toBe(status)
-  expect(Object.fromEntries(response.headers)).toMatchObject({
-    'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-    'cross-origin-resource-policy': 'cross-origin',
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-  })
 })
 
 describe('hostile requests', () => {

@@ -26,19 +26,21 @@ const answers: [name: string, ask: (gateway: TestGateway) => Promise<Response>][
 /** For cases that leave no trace in a gateway. */
 const shared = sharedGateway()
 
-test.each(answers)('the answer has the security headers: %s', async (_, ask) => {
+test.each(answers)('the answer has the security headers: %s', async (name, ask) => {
   const { headers } = await ask(await shared())
   expect(headers.get('x-content-type-options')).toBe('nosniff')
   expect(headers.get('referrer-policy')).toBe('no-referrer')
   expect(headers.get('x-frame-options')).toBe('DENY')
+  if (/success|configuration|stream/.test(name))
+    expect(headers.get('cross-origin-resource-policy')).toBe('cross-origin')
   const policy = headers.get('content-security-policy')
   expect(policy).toMatch(/^default-src 'none'/)
   expect(policy).toContain("frame-ancestors 'none'")
   expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*unsafe-inline|\*/)
   expect(headers.get('x-correlation-id')).toMatch(/^[\w.-]{1,64}$/)
   // Answers must set no cookies, allow no browser credentials and not describe the server.
-  for (const name of ['set-cookie', 'access-control-allow-credentials', 'x-powered-by', 'server'])
-    expect([name, headers.get(name)]).toEqual([name, null])
+  for (const unset of ['set-cookie', 'access-control-allow-credentials', 'x-powered-by', 'server'])
+    expect([unset, headers.get(unset)]).toEqual([unset, null])
 })
 
 test('an answer to an unparsable request has the same security headers', async () => {

@@ -95,14 +95,6 @@ describe('/rpc', () => {
     expect(await failureOf(reading)).toEqual(['Unknown', undefined])
     await until('the watch call to end', () => remote.watching === 0)
   })
-
-  test('breaks streams off, without an end frame, when the core dies', async () => {
-    const { messaging, remote } = await startRpc()
-    const reading = (async () => {
-      for await (const { frame } of messaging.watchConversations({})) if (frame.case === 'ready') void remote.die()
-    })()
-    expect(await failureOf(reading)).toEqual(['Unknown', undefined])
-  })
 })
 
 describe('/rpc with several cores', () => {
