@@ -73,30 +73,6 @@ describe('an operator’s inbox stream from another core', () => {
     inbox.close()
   })
 
-  it('gets receipts of the visitor for replies, and one event per state', async () => {
-    const inbox = watchInbox(onB, stack.demo.workspaceId)
-    await inbox.ready()
-    const visitor = await newVisitor()
-    const { conversationId } = visitor.session
-    for (const body of ['one', 'two'])
-      await onA.messaging.sendAgentMessage({ conversationId, clientOperationId: body, body, agent: ada })
-    const [, latest] = await visitor.history()
-    for (const state of ['delivered', 'read', 'delivered', 'read'])
-      expect(
-        (await visitor.call('POST', '/messages/receipts', { body: { upToSequence: latest.sequence, state } })).status,
-      ).toBe(204)
-    const changes = () => inbox.eventsOf(conversationId).filter(({ type }) => type === 'message.state.changed')
-    await until('both states', () => changes().length === 2)
-    expect(changes().map(({ messageId, state }) => [messageId, state])).toEqual([
-      [latest.messageId, 'delivered'],
-      [latest.messageId, 'read'],
-    ])
-    expect((await visitor.history()).map(({ state }) => state)).toEqual(['read', 'read'])
-    const wrong = { upToSequence: 1, state: 'sent' }
-    expect((await visitor.call('POST', '/messages/receipts', { body: wrong })).status).toBe(400)
-    inbox.close()
-  })
-
   it('says that a conversation has a note', async () => {
     const inbox = watchInbox(onB, stack.demo.workspaceId)
     await inbox.ready()
@@ -130,5 +106,19 @@ describe('an operator’s inbox stream from another core', () => {
     await again.ready()
     await stack.cores[1]!.start()
     again.close()
+  })
+})
+
+describe('the presence of a visitor', () => {
+  it('cannot be reported with an invalid tab or state, or after the session is revoked', async () => {
+    const visitor = await newVisitor()
+    const body = { tab: 'a', state: 'here' }
+    for (const invalid of [{}, { ...body, tab: '' }, { ...body, tab: 'a b' }, { ...body, state: 'gone' }])
+      expect((await visitor.call('POST', '/presence', { body: invalid })).body.code).toBe('ValidationFailed')
+    await onA.sessions.revokeSession({ sessionId: visitor.session.sessionId })
+    await until('the refusal', async () => {
+      const { body: answer } = await visitor.call('POST', '/presence', { body })
+      return answer?.code === 'SessionRevoked'
+    })
   })
 })

@@ -253,20 +253,6 @@ describe('a session of a provider', () => {
     await until('the end', async () => (await browser.current()) === undefined)
   })
 
-  itLong('continues while the provider does not answer', async () => {
-    await client.db(database.name).collection('consoleSessions').deleteMany({})
-    const browser = newBrowser()
-    await browser.signIn()
-    provider.state.isDown = true
-    await recheckNow()
-    await until('a failed check', async () => (await signedInSession()).found!.provider.recheckAt > new Date())
-    expect(await browser.current()).toBeDefined()
-    provider.state.isDown = false
-    provider.accounts.delete('ada')
-    await recheckNow()
-    await until('the end', async () => (await browser.current()) === undefined)
-  })
-
   it('lasts an hour if the provider issues no refresh token', async () => {
     provider.serve(callback, { issueRefreshToken: async () => false })
     const browser = newBrowser()

@@ -38,9 +38,7 @@ async function start(env: Record<string, string> = {}): Promise<StartedProcess> 
 
 const demoFile = async (): Promise<DemoFile> => JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
 
-/**
- * Runs the document's shell blocks whose first line is a comment. Returns the output of the blocks.
- */
+/** Runs the document's shell blocks whose first line is a comment. Returns the output of the blocks. */
 async function runCommandsOf(document: string, change = (text: string) => text): Promise<string> {
   const text = await readFile(join(root, document), 'utf8')
   const blocks = [...text.matchAll(/```sh\n(#[^\n]*\n[\s\S]*?)```/g)].map(([, block = '']) => change(block))
@@ -167,17 +165,6 @@ describe('npm start', () => {
     service = await start()
     expect(await visitor.history()).toEqual(before)
     expect((await visitor.send('And this')).body.sequence).toBe(2)
-  })
-
-  itLong('keeps every acknowledged message after SIGKILL', async () => {
-    const visitor = await newVisitor()
-    const stream = await visitor.openStream()
-    for (let index = 0; index < 30; index += 1) await visitor.sendUntilAccepted(`message ${index}`)
-    const acknowledged = await visitor.history()
-    service.kill('SIGKILL')
-    await Promise.all([stream.ended, service.exited])
-    service = await start()
-    expect(await visitor.history()).toEqual(acknowledged)
   })
 
   const invalid: [setting: string, value: string][] = [
