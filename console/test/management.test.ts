@@ -127,20 +127,6 @@ describe('websites in the console', () => {
     expect(await field.inputValue()).toBe('')
   })
 
-  itLong('a later save keeps the title that a colleague has changed in the meantime', async () => {
-    const page = await browser.open(core, 'installations/pk_shop/look')
-    const accent = page.getByRole('textbox', { name: 'Accent colour', exact: true })
-    await accent.waitFor()
-    core.workspace.installation('pk_shop').appearance!.title = 'New name'
-    for (const colour of ['#aa3311', '#1133aa']) {
-      await accent.fill(colour)
-      await page.getByRole('button', { name: 'Save changes' }).click()
-      await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === colour)
-      await page.getByRole('button', { name: 'Save changes' }).waitFor({ state: 'detached' })
-    }
-    expect(core.workspace.installation('pk_shop').appearance?.title).toBe('New name')
-  })
-
   it('two websites of one host have names, by which lists, titles and filters tell them apart', async () => {
     const { $typeName: _, ...shop } = core.workspace.installation('pk_shop')
     core.workspace.addInstallation({ ...shop, publicSiteKey: 'pk_sale' })

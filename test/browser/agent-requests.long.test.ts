@@ -57,17 +57,6 @@ describe('a request for a screenshot', () => {
     expect(contentType).toBe('image/png')
     expect(complaints).toEqual([])
   })
-
-  it('captures nothing if the visitor denies it', async () => {
-    const { page, sessionId, complaints } = await features.visit()
-    await online(page)
-    const commandId = await features.requestScreenshot(sessionId)
-    await page.getByRole('button', { name: 'No thanks' }).click()
-    await page.getByText('You did not share a screenshot.').waitFor()
-    expect(await features.commandState(commandId)).toBe('denied')
-    expect(await page.getByRole('button', { name: 'Share screen' }).count()).toBe(0)
-    expect(complaints).toEqual([])
-  })
 })
 
 describe('a request to go to another page', () => {

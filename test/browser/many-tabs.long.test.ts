@@ -1,15 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import {
-  bubbles,
-  openChat,
-  openShop,
-  type Shop,
-  type ShopVisit,
-  untilOnline,
-  untilSent,
-  write,
-} from '../support/shop.ts'
+import { openChat, openShop, type Shop, type ShopVisit, untilOnline, untilSent, write } from '../support/shop.ts'
 import { freeze, setVisible } from '../support/tab-visibility.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -46,20 +37,6 @@ describe('tabs of one browser over HTTP/1.1, each with a session of its own', ()
     shop = await openShop(database)
   })
 
-  it('send messages and show answers within seconds if all ten tabs are visible', async () => {
-    const pages = await openTabs(tabCount)
-    const conversations = await Promise.all(pages.map(conversationOf))
-    expect(new Set(conversations).size).toBe(tabCount)
-    for (const [index, page] of pages.entries()) await write(page, `question ${index}`)
-    await Promise.all(pages.map((page, index) => untilSent(page, `question ${index}`)))
-    await Promise.all(pages.map(untilOnline))
-    for (const [index, id] of conversations.entries()) await shop.agentSays(id, `answer ${index}`)
-    await Promise.all(pages.map((page, index) => shows(page, `answer ${index}`)))
-    const expected = pages.map((_, index) => [`question ${index}`, `answer ${index}`])
-    expect(await Promise.all(pages.map(bubbles))).toEqual(expected)
-    expect(shop.network.count(stream)).toBeLessThanOrEqual(2)
-  })
-
   it('lose no message if two tabs are visible, four hidden and four frozen; hidden tabs can send', async () => {
     const pages = await openTabs(tabCount)
     const conversations = await Promise.all(pages.map(conversationOf))
@@ -80,24 +57,6 @@ describe('tabs of one browser over HTTP/1.1, each with a session of its own', ()
     await Promise.all(pages.map((page, index) => shows(page, `answer ${index}`)))
     for (const page of pages) await write(page, 'awake')
     await Promise.all(pages.map((page) => untilSent(page, 'awake')))
-  })
-
-  it('close their streams when hidden, so that other tabs can connect; frozen tabs lose no message', async () => {
-    const frozenPages = await openTabs(3)
-    await Promise.all(frozenPages.map(untilOnline))
-    for (const page of frozenPages) await setVisible(page, false)
-    await until('no stream', () => shop.network.count(stream) === 0)
-    const frozen = []
-    for (const page of frozenPages) frozen.push(await freeze(page))
-    const others = [await shop.openTab(visit), await shop.openTab(visit)]
-    for (const page of others) await openChat(page)
-    await Promise.all(others.map(untilOnline))
-    const conversations = await Promise.all(frozenPages.map(conversationOf))
-    for (const id of conversations) await shop.agentSays(id, 'while you slept')
-
-    for (const { thaw } of frozen) await thaw()
-    for (const page of frozenPages) await setVisible(page, true)
-    await Promise.all(frozenPages.map((page) => shows(page, 'while you slept')))
   })
 
   it('can open streams even if one older tab has crashed and another older tab hangs', async () => {

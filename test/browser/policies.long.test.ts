@@ -1,10 +1,6 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { accessibilityFindings } from '../../console/test/test-console.ts'
-import { startDeliveryWorker } from '../support/delivery-worker.ts'
-import { itLong } from '../support/is-long.ts'
-import { startReceiver } from '../support/receiver.ts'
 import { bubbles, field, openChat, openShop, type Shop, untilSent, write } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -12,7 +8,7 @@ import { until } from '../support/until.ts'
 const database = testDatabase()
 let shop: Shop
 beforeAll(async () => {
-  shop = await openShop(database, { coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
+  shop = await openShop(database)
 })
 
 const policyUrl = 'https://shop.example/privacy'
@@ -42,8 +38,7 @@ test('a visitor can decline consent and grant it later with the keyboard, and is
   ).toBe(policyUrl)
   expect(await accessibilityFindings(page)).toEqual([])
 
-  // The message waits for the decision. The focus moves to the consent step, and the visitor can
-  // still type.
+  // The message waits for the decision. The focus moves to the consent step, and the visitor can still type.
   await write(page, 'Do you ship to Graz?')
   await step(page)
     .getByText(/waits until you decide/)
@@ -73,8 +68,7 @@ test('a visitor can decline consent and grant it later with the keyboard, and is
   await untilSent(page, 'Do you ship to Graz?')
   expect(await field(page).inputValue()).toBe('And one more thing')
 
-  // The policy changes while the chat is open. The next message waits for the decision, and is sent
-  // once.
+  // The policy changes while the chat is open. The next message waits for the decision, and is sent once.
   await require('v2')
   await page.keyboard.press('Tab')
   await field(page).press('Enter')
@@ -93,39 +87,6 @@ test('a visitor can decline consent and grant it later with the keyboard, and is
   expect(await step(page).isVisible()).toBe(false)
   expect(visit.complaints).toEqual([])
   await requireNothing()
-})
-
-test('if a ban includes the network address, a new tab and a private window cannot chat until the ban is lifted', async () => {
-  const visit = await shop.visit()
-  await openChat(visit.page)
-  await write(visit.page, 'you fools')
-  await untilSent(visit.page, 'you fools')
-  const { sessionId } = await visit.session()
-  const { sessions } = shop.operator
-  const banned = (page: Page) => page.getByText('You can no longer send messages here.').waitFor()
-
-  // After a ban without the address, a private window can begin a new session.
-  await sessions.banVisitor({ sessionId, reason: 'rude' })
-  await banned(visit.page)
-  const window = await shop.visit()
-  await openChat(window.page)
-  await write(window.page, 'me again')
-  await untilSent(window.page, 'me again')
-
-  await sessions.banVisitor({ sessionId: (await window.session()).sessionId, reason: 'rude', addressBanSeconds: 3600 })
-  await banned(window.page)
-  const tab = await shop.openTab(window)
-  await tab.getByRole('button', { name: /^Open chat/ }).click()
-  await banned(tab)
-  const another = await shop.visit()
-  await another.page.getByRole('button', { name: /^Open chat/ }).click()
-  await banned(another.page)
-
-  await sessions.unbanVisitor({ sessionId: (await window.session()).sessionId })
-  const free = await shop.visit()
-  await openChat(free.page)
-  await write(free.page, 'sorry')
-  await untilSent(free.page, 'sorry')
 })
 
 describe('a person on the suppression list', () => {
@@ -177,57 +138,6 @@ describe('a person on the suppression list', () => {
     await page.getByText('We got your details.').waitFor()
     expect(await leadsOf(conversationId)).toMatchObject([{ fields: { email: 'Ada@EXAMPLE.com' } }])
     expect(visit.complaints).toEqual([])
-    await setForm(false)
-  })
-
-  itLong('has leads whose retries stop, while leads of other people are still retried', async () => {
-    const { workspaceId } = shop
-    const { leads, workspaces } = shop.operator
-    const receiver = await startReceiver()
-    await setForm(true)
-    // Both destinations always answer 503, so that the worker retries all deliveries.
-    const destinations = await Promise.all(
-      ['/503?one', '/503?two'].map((path) =>
-        leads.createSubscription({
-          workspaceId,
-          destinationUrl: receiver.http + path,
-          mappedFields: ['email'],
-          automatic: true,
-        }),
-      ),
-    )
-    const worker = await startDeliveryWorker(shop.stack)
-    for (const address of ['eve@example.com', 'bob@example.com']) {
-      const visit = await shop.visit()
-      await visit.page.getByRole('button', { name: /^Open chat/ }).click()
-      await visit.page.getByLabel('Email address').fill(address)
-      await visit.page.getByRole('button', { name: 'Send details' }).click()
-      await visit.page.getByText('We got your details.').waitFor()
-    }
-    const requestsFor = (address: string) => receiver.requests.filter(({ body }) => body.includes(address)).length
-    await until('first attempts', () => requestsFor('eve@example.com') >= 2 && requestsFor('bob@example.com') >= 2)
-
-    await workspaces.addSuppressions({ workspaceId, entries: [entry('EVE@example.com')], reason: 'asked us' })
-    const before = requestsFor('eve@example.com')
-    const bobsBefore = requestsFor('bob@example.com')
-    await until('retries for the other person', () => requestsFor('bob@example.com') >= bobsBefore + 2)
-    expect(requestsFor('eve@example.com')).toBe(before)
-
-    const { leads: all } = await leads.listLeads({ workspaceId })
-    const attemptsOf = async (address: string) => {
-      const lead = all.find(({ fields: given }) => given.email === address)!
-      return (await leads.listDeliveryAttempts({ leadId: lead.leadId })).attempts
-    }
-    const eves = await attemptsOf('eve@example.com')
-    for (const { subscription } of destinations) {
-      const last = eves.filter(({ subscriptionId }) => subscriptionId === subscription!.subscriptionId).at(-1)
-      expect(last).toMatchObject({ status: DeliveryStatus.FAILED, responseClass: ResponseClass.SUPPRESSED })
-    }
-    expect((await attemptsOf('bob@example.com')).map(({ responseClass }) => responseClass)).not.toContain(
-      ResponseClass.SUPPRESSED,
-    )
-    await worker.kill()
-    await receiver.close()
     await setForm(false)
   })
 })

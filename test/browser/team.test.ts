@@ -18,9 +18,7 @@ const pushService = `{
 
 itLong(
   'a team begins with a link, invites a colleague in four steps, and signs in with passkeys',
-  {
-    timeout: 120_000,
-  },
+  { timeout: 120_000 },
   async () => {
     const owner = await live.newPerson()
     await owner.goto(await live.ownerLink())

@@ -48,19 +48,6 @@ describe.each(Object.entries(screens).slice(0, isLong ? undefined : 1))(
         await inWidget(page, '.form-view').waitFor()
       },
     )
-
-    itLong('the launcher of a closed chat gets the configured appearance when a later request succeeds', async () => {
-      await serve({}, { position: 'left', accentColor: '#aa1122' })
-      const page = await visit({ context: { viewport } })
-      await page.route('**/config/**', (route) => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
-      await page.reload()
-      await inWidget(page, '.launcher').waitFor()
-      expect(await accentOf(page)).toBe('#2554d6')
-      await page.unroute('**/config/**')
-      await returnToTab(page)
-      await expect.poll(() => accentOf(page)).toBe('#aa1122')
-      expect((await inWidget(page, '.launcher').boundingBox())!.x).toBeLessThan(viewport.width / 2)
-    })
   },
 )
 
@@ -230,19 +217,4 @@ describe('C7.1 after the end of a session', () => {
       expect(await page.getByText('Your previous chat has ended.').count()).toBe(0)
     },
   )
-
-  itLong.each([
-    ['de', 'Ihr voriger Chat ist beendet.', 'Neuen Chat beginnen'],
-    ['ja', '以前のチャットは終了しました。', '新しいチャットを始める'],
-  ])('after a reload, the panel says so in the language of the page: %s', async (lang, text, again) => {
-    const page = await visit({ lang })
-    await page.evaluate(
-      `sessionStorage.setItem('service.widget.1.pk_friendly', '{"clientInstanceId":"tab","session":{}}')`,
-    )
-    await page.reload()
-    await inWidget(page, '.launcher').click()
-    await page.getByText(text).waitFor()
-    await page.getByRole('button', { name: again }).waitFor()
-    expect(gateway().sessionCount('pk_friendly')).toBe(0)
-  })
 })

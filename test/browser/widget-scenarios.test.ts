@@ -98,34 +98,6 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  itLong('sees how many messages arrived while the chat was closed', async () => {
-    const page = await visit('pk_friendly')
-    await launcher(page).click()
-    await page.getByText('We are online').waitFor()
-    await page.getByRole('button', { name: 'Close chat' }).last().click()
-    gateway.conversation('pk_friendly').agentSays('Hello?')
-    gateway.conversation('pk_friendly').agentSays('Are you there?')
-    await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).click()
-    await page.getByText('Are you there?').waitFor()
-    expect(complaints).toEqual([])
-  })
-
-  itLong('sees that a message failed, and retries it with the same operation id', async () => {
-    const page = await visit('pk_rate_limited_long')
-    await launcher(page).click()
-    await field(page).fill('Please')
-    await page.keyboard.press('Enter')
-    await page.getByText('Not sent').waitFor()
-    expect(await page.getByText(/· Sent$/).count()).toBe(0)
-    await page.getByRole('button', { name: 'Retry' }).click()
-    await page.getByText(/· Sent$/).waitFor()
-
-    expect(await texts(page)).toEqual(['Please'])
-    const keys = gateway.seen('POST /messages').map(({ headers }) => headers['idempotency-key'])
-    expect(keys).toHaveLength(2)
-    expect(keys[0]).toBe(keys[1])
-  })
-
   itLong('gets no retry button if the service rejects the message', async () => {
     const page = await visit('pk_refused')
     await launcher(page).click()
