@@ -100,9 +100,7 @@ const latencyColumns: Column[] = [...times, cost('each message'), ['other messag
 const twoCores = serviceWith(
   'Service, two cores',
   'the agent calls one core, and the visitor’s gateway uses the other',
-  {
-    cores: 2,
-  },
+  { cores: 2 },
 )
 
 export const latency: Part = async (options) => {

@@ -14,9 +14,7 @@ function startPool(cores: CoreNode[]) {
   return { pool, pass: (ms: number) => (now += ms) }
 }
 
-/**
- * Returns the URLs of the cores in the order in which a call tries them when every attempt fails.
- */
+/** Returns the URLs of the cores in the order in which a call tries them when every attempt fails. */
 async function triedUrls(pool: ReturnType<typeof createCorePool>, failure: Failure = 'repeatable'): Promise<string[]> {
   const urls: string[] = []
   const attempt = ({ url }: CoreNode) => {

@@ -3,9 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { anyCharacter, nastyTexts } from '../test/support/nasty-values.ts'
 import { repairLine, repairLocale } from './repairs.ts'
 
-/**
- * Generates any text, including lone surrogates, control characters, emoji and known problem texts.
- */
+/** Generates any text, including lone surrogates, control characters, emoji and known problem texts. */
 const anyText = fc.oneof(
   fc.string({ unit: anyCharacter }),
   fc.constantFrom(...nastyTexts),

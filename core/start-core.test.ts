@@ -5,8 +5,7 @@ import { startCore } from './start-core.ts'
 
 const logger = pino({ level: 'silent' })
 const production = {
-  // Nothing listens on this port. So a core that accepts the settings then fails with a connection
-  // error.
+  // Nothing listens on this port. So a core that accepts the settings then fails with a connection error.
   MONGODB_URI: 'mongodb://127.0.0.1:1',
   MONGODB_TIMEOUT_MS: '100',
   MONGODB_START_TIMEOUT_MS: '0',

@@ -1,10 +1,7 @@
 import { expect, it } from 'vitest'
 import { type Check, inOrder } from './in-order.ts'
 
-/**
- * Runs the checks. Returns the error of the hook, and whether the hook returned before all checks
- * had ended.
- */
+/** Runs the checks. Returns the error of the hook, and whether the hook returned before all checks had ended. */
 async function runChecks(checks: Check[]) {
   const outcome = Promise.withResolvers<unknown>()
   let isPending = true

@@ -36,8 +36,7 @@ export const pagePolicy = [
 ].join('; ')
 
 /**
- * A fault that a test injects into one call. With `afterwards`, the core executes the call and then
- * returns an error.
+ * A fault that a test injects into one call. With `afterwards`, the core executes the call and then returns an error.
  */
 export type Fault = {
   code: Code
@@ -46,10 +45,7 @@ export type Fault = {
   issues?: { path: string; rule: string }[]
 }
 
-/**
- * Starts a core with data in memory, served at the gateway's paths for the console. Tests can
- * inject faults.
- */
+/** Starts a core with data in memory, served at the gateway's paths for the console. Tests can inject faults. */
 export async function startFakeCore() {
   const calls: { method: string; message: unknown }[] = []
   const faults = new Map<string, Fault[]>()

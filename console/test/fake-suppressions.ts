@@ -21,8 +21,7 @@ export function fakeSuppressions() {
     void list.unshift(create(SuppressionSchema, { addedBy: 'ada@example.com', addedAt: at(0), ...suppression }))
   const methods: Calls = {
     addSuppressions({ entries, reason }) {
-      // The core rejects invalid domains. This fake core rejects values that end in
-      // `.invalid-domain` instead.
+      // The core rejects invalid domains. This fake core rejects values that end in `.invalid-domain` instead.
       const issues = entries.flatMap(({ of }, index) =>
         of.value?.endsWith('.invalid-domain') ? [{ path: `/entries/${index}/email`, rule: 'format' }] : [],
       )

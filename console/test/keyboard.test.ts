@@ -39,8 +39,7 @@ async function walk(page: Page): Promise<Walk> {
     for (const [index, element] of wanted.entries()) element.dataset.walk = String(index)
     ;(document.activeElement as HTMLElement | null)?.blur()
   })
-  // The page records each focused element, so that the test can press Tab several times before it
-  // reads them.
+  // The page records each focused element, so that the test can press Tab several times before it reads them.
   await page.evaluate(() => {
     const scope = globalThis as { record?: Stop[] }
     if (scope.record) return

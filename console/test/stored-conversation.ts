@@ -35,10 +35,7 @@ export function shown({ conversation, messages }: StoredConversation) {
 export const operatorOf = (agent: { displayName: string } | undefined) =>
   agent?.displayName === 'Ada' ? 'ada@example.com' : undefined
 
-/**
- * Finds messages and names that contain the query anywhere. The service compares words
- * instead.
- */
+/** Finds messages and names that contain the query anywhere. The service compares words instead. */
 export function searchIn(
   stored: StoredConversation[],
   { query, status, assignee, limit = 20, pageToken }: SearchConversationsRequest,

@@ -5,10 +5,7 @@ import { searchEntriesOf } from '../search/search-entry-store.ts'
 import { bareCore } from '../test/core-with.ts'
 import { searchTexts, sourceTextsOf } from './search.ts'
 
-/**
- * What an entry represents: a text, a text that was removed, or one of several sessions of one
- * visitor.
- */
+/** What an entry represents: a text, a text that was removed, or one of several sessions of one visitor. */
 const kinds = fc.constantFrom('text', 'removed', 'visitor')
 const conversationsOf = ({ _id: { $in: ids } }: { _id: { $in: string[] } }) => ({
   toArray: async () => ids.map((_id) => ({ _id, workspaceId: 'ws', epoch: 'e1' })),

@@ -73,8 +73,7 @@ describe('CreateDeliveryAttempt', () => {
     expect(await codeOf(operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: 'off' }))).toBe(
       'SubscriptionDisabled',
     )
-    // A repeated request returns the attempt of the first request, although the subscription is now
-    // disabled.
+    // A repeated request returns the attempt of the first request, although the subscription is now disabled.
     expect((await send('fits', large.leadId)).status).toBe(DeliveryStatus.HELD)
   })
 

@@ -174,8 +174,7 @@ describe('deliveries', () => {
 
         for (const step of sequence) {
           await play[step.kind](step as never)
-          // Deliveries of a disabled subscription become held at once or by the reconciliation
-          // below.
+          // Deliveries of a disabled subscription become held at once or by the reconciliation below.
           if (!model.enabled && (model.status === 'pending' || model.status === 'retry_scheduled')) {
             model.under = model.status
             model.status = 'held'

@@ -16,10 +16,7 @@ const workspaceId = 'ws_large'
 const firstAt = Date.UTC(2026, 0, 1)
 const limit = 51
 const count = isLong ? 200_000 : 1_500
-/**
- * Number of deliveries with each status except `accepted`. These deliveries are older than all
- * others.
- */
+/** Number of deliveries with each status except `accepted`. These deliveries are older than all others. */
 const rare = 3
 
 const test = testDeliveries()

@@ -23,8 +23,7 @@ describe('a rate limit', () => {
             freeAt = reserved.freeAt
             for (let count = 0; count < reserved.granted; count += 1) starts.push(now)
           }
-          // Of `maxPerSecond + 1` consecutive requests, the last must start at least a second after
-          // the first.
+          // Of `maxPerSecond + 1` consecutive requests, the last must start at least a second after the first.
           const tooEarly = starts.filter((start, index) => (starts[index + maxPerSecond] ?? Infinity) < start + 1000)
           expect(tooEarly).toEqual([])
         },

@@ -37,10 +37,7 @@ beforeAll(async () => {
   leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
 })
 
-/**
- * Returns recently stored unique values: document ids, and values of the last field of each unique
- * index.
- */
+/** Returns recently stored unique values: document ids, and values of the last field of each unique index. */
 async function uniqueValues(): Promise<string[]> {
   const { collections } = cores.core.database
   const places = [
@@ -59,8 +56,7 @@ async function uniqueValues(): Promise<string[]> {
 interface Scene {
   session: SessionContent
   /**
-   * Operations done so far. Each entry has the name of a function in `choosers` and the value that
-   * it used as key.
+   * Operations done so far. Each entry has the name of a function in `choosers` and the value that it used as key.
    */
   used: Set<string>
   assignments: number

@@ -163,8 +163,7 @@ describe('an operation whose slow run is considered dead', () => {
           const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
           const idempotency = createIdempotency(store, () => now)
           for (let attempt = 0; attempt <= retries; attempt += 1) {
-            // Advances the clock by more than the lease, so that all runs that started earlier are
-            // considered dead.
+            // Advances the clock by more than the lease, so that all runs that started earlier are considered dead.
             await scheduler.schedule(Promise.resolve(), `${index} begins`)
             now += 16 * second
             await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(

@@ -10,9 +10,8 @@ import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 const cores = testCores()
 
 /**
- * Generates one of several concurrent operations on an anonymous session. Each operation runs on
- * its own core. That core may die after some writes, or stop before a database call until the other
- * operations have ended.
+ * Generates one of several concurrent operations on an anonymous session. Each operation runs on its own core. That
+ * core may die after some writes, or stop before a database call until the other operations have ended.
  */
 const attemptOf = <What extends string>(what: What, calls: number) =>
   fc.record({

@@ -13,9 +13,8 @@ import { idsKey } from '../sessions/visitor-ids.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { createConnection, createInstallation, createWorkspace, updateInstallation } from '../workspaces/workspaces.ts'
 
-// Each stored secret was entered or created for one owner, such as a destination, a provider or an
-// installation. The functions in `places` change this owner and return all that is then sent. The
-// secret must not be in it.
+// Each stored secret was entered or created for one owner, such as a destination, a provider or an installation. The
+// functions in `places` change this owner and return all that is then sent. The secret must not be in it.
 
 const test = testDeliveries()
 beforeAll(() => test.open({ started: true }))

@@ -37,8 +37,7 @@ describe('concurrent inserts in batches', () => {
     const huge = { _id: 'huge', text: 'x'.repeat(17 * 1024 * 1024) }
     const outcomes = await Promise.allSettled([insert({ _id: 'fits', text: 'fits' }), insert(huge)])
     expect(outcomes[1]?.status).toBe('rejected')
-    // The database may also reject the other document of the batch. Inserting that document again
-    // must succeed.
+    // The database may also reject the other document of the batch. Inserting that document again must succeed.
     if (outcomes[0]?.status === 'rejected') expect(await insert({ _id: 'fits', text: 'fits' })).toBe(true)
     expect(await letters.countDocuments({ _id: 'fits' })).toBe(1)
   })

@@ -147,8 +147,7 @@ describe('a deletion', () => {
       )
     expect([await write(cores.core), await write(cores.other)]).toEqual(['ok', 'ok'])
     await beginRemoval(cores.core, { workspaceId, kind: 'conversations', ids: [conversationId], isDeletion: true })
-    // The timeout is shorter than the maximum age of cached facts, so a lost wake-up fails the
-    // test.
+    // The timeout is shorter than the maximum age of cached facts, so a lost wake-up fails the test.
     for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NotFound')
   })
 

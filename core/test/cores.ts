@@ -144,9 +144,7 @@ export async function startTestCores(
     get opened() {
       return opened
     },
-    /**
-     * `core` is the first core. `other` is the second core, or the first one if there is no second.
-     */
+    /** `core` is the first core. `other` is the second core, or the first one if there is no second. */
     core: first,
     other: cores[1] ?? first,
     now,

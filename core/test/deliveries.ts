@@ -193,10 +193,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       return stream
     },
 
-    /**
-     * Returns a core that reports each database call before it is made. If `onCall` throws, the call
-     * fails.
-     */
+    /** Returns a core that reports each database call before it is made. If `onCall` throws, the call fails. */
     watchedCore(onCall: (collection: string, method: string) => void): RunningCore {
       const { database } = cores[0]!
       const collections = Object.entries(database.collections).map(([collectionName, collection]) => [

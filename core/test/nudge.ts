@@ -1,9 +1,6 @@
 import type { Nudge, PassedEnds } from '../wakeups/wakeup-store.ts'
 
-/**
- * Creates a nudge that the cores of one test share, so that they need not poll the database for
- * wake-ups.
- */
+/** Creates a nudge that the cores of one test share, so that they need not poll the database for wake-ups. */
 export function createTestNudge(): Nudge {
   let announced = 0
   let waiting: (() => void)[] = []

@@ -53,8 +53,7 @@ const rules: Record<string, IsOverdue> = {
       .filter(writes)
       .map(({ message }) => message.sessionId)
     const others = scan.raw.get('sessions')!.filter((other) => other.conversationId === conversationId)
-    // The newest session stays as long as its conversation, because it links the conversation to
-    // the visitor.
+    // The newest session stays as long as its conversation, because it links the conversation to the visitor.
     const isNewest = others.every(({ createdAt }) => createdAt <= session.createdAt) && writers.length > 0
     const isForm = scan.raw.get('leads')!.some((lead) => lead.conversationId === conversationId)
     if (writers.includes(session._id) || isNewest || isForm) return false
@@ -114,10 +113,7 @@ const periodsOf = ({ workspaceId }: Document, { periods }: Scan) => periods.get(
 
 export const collectionsWithRule = Object.keys(rules)
 
-/**
- * Returns all raw documents that will be older than allowed in `inSeconds` seconds, as
- * `collection: id`.
- */
+/** Returns all raw documents that will be older than allowed in `inSeconds` seconds, as `collection: id`. */
 export async function findOverdue(cores: TestCores, inSeconds = 0): Promise<string[]> {
   const raw: Raw = new Map(collectionsWithRule.map((collection) => [collection, []]))
   for (const collection of await testClient().db(cores.name).collections())
@@ -171,9 +167,8 @@ function observeCommands(note: (sent: { commandName: string; command: Document }
 }
 
 /**
- * Runs `act`. Returns the collections that its database commands read or change, and those
- * commands that scan a whole collection. Skips wake-ups, because a capped collection is read in
- * the order of its inserts.
+ * Runs `act`. Returns the collections that its database commands read or change, and those commands that scan a whole
+ * collection. Skips wake-ups, because a capped collection is read in the order of its inserts.
  */
 export async function observeQueries(cores: TestCores, act: () => Promise<void>) {
   const asked: { name: string; command: Document }[] = []

@@ -23,8 +23,7 @@ interface DatabaseCall {
 }
 
 /**
- * Wraps a database so that `intercept` runs each read and write of its collections, including the
- * reads of cursors.
+ * Wraps a database so that `intercept` runs each read and write of its collections, including the reads of cursors.
  */
 function intercepted(database: Database, intercept: (call: DatabaseCall) => Promise<unknown>): Database {
   const wrap = <T extends object>(part: T, collection: string): T =>
@@ -90,8 +89,7 @@ export function databaseWithHook(database: Database, before: (call: number) => P
 /** Runs the task when the scheduler chooses it. Other scheduled tasks wait until it is done. */
 export async function inTurn<T>(scheduler: Scheduler, name: string, task: () => Promise<T>): Promise<T> {
   let value: T | undefined
-  // When the scheduler chooses the task, the scheduler awaits this thenable. The await starts the
-  // task.
+  // When the scheduler chooses the task, the scheduler awaits this thenable. The await starts the task.
   const onTurn = (done: () => void, fail: (error: unknown) => void) =>
     task().then((result) => {
       value = result
@@ -115,10 +113,7 @@ async function inTurns<T>(scheduler: Scheduler, name: string, call: () => Promis
 interface ScheduleOptions {
   /** Name of the core in the order that a failed test prints. */
   name?: string
-  /**
-   * Runs before each call, with the number of the call. The call starts when the returned promise
-   * resolves.
-   */
+  /** Runs before each call, with the number of the call. The call starts when the returned promise resolves. */
   beforeCall?: (call: number) => Promise<unknown> | undefined
   /** Name of a collection. Its calls do not wait for the scheduler. */
   atOnce?: keyof Collections

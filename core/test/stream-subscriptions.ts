@@ -54,10 +54,7 @@ interface StreamParts {
   epochs?: string[]
 }
 
-/**
- * Creates subscriptions to a log in memory. `calls` lists the calls of the sinks (receivers of
- * events) in order.
- */
+/** Creates subscriptions to a log in memory. `calls` lists the calls of the sinks (receivers of events) in order. */
 export function newScene(log: LogEvent[] = [], parts: Pick<StreamParts, 'maySend' | 'growingTexts'> = {}) {
   const bus = createBus()
   const metrics = createCoreMetrics()

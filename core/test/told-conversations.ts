@@ -6,10 +6,7 @@ export const newWorkspace = () => `ws_${newId('cnv')}`
 
 export interface Story {
   begunAt: string
-  /**
-   * Times of the messages of each author, in seconds after `begunAt`. The visitor also sends one at
-   * `begunAt`.
-   */
+  /** Times of the messages of each author, in seconds after `begunAt`. The visitor also sends one at `begunAt`. */
   agent?: number[]
   bot?: number[]
   visitor?: number[]

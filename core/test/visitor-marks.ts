@@ -65,8 +65,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   const externalSubject = mark('sub')
   const claims = { sub: externalSubject, name: mark('name'), ctx: { [mark('key')]: mark('value') }, jti: mark('nonce') }
   if (verified) {
-    // Creates an earlier session of the same person. `session` continues the conversation of this
-    // earlier session.
+    // Creates an earlier session of the same person. `session` continues the conversation of this earlier session.
     const first = await cores.identify(await cores.newSession(), cores.sign({ ...claims, jti: mark('firstnonce') }))
     await cores.send(first, mark('elsewhere'))
     session = await cores.identify(created, cores.sign(claims), { key: mark('identifykey') })
@@ -145,9 +144,8 @@ export const flushAll = ({ cores, opened }: Pick<TestCores, 'cores' | 'opened'>)
   Promise.all([...cores.map((core) => searchIndexOf(core).flush()), ...opened.map((core) => wakeupsOf(core).flush())])
 
 /**
- * Runs steps until every erasure is finished. Each round advances the clock to the time of the next
- * step, or to the end of a dead process's lease. The number of rounds varies, because a core's own job
- * may run steps too.
+ * Runs steps until every erasure is finished. Each round advances the clock to the time of the next step, or to the
+ * end of a dead process's lease. The number of rounds varies, because a core's own job may run steps too.
  */
 export async function finishErasures(cores: TestCores, core = cores.core) {
   const { erasures } = core.database.collections

@@ -139,9 +139,7 @@ export function createTestCore() {
   return { core, transport }
 }
 
-/**
- * An in-memory network. Each destination answers immediately, or hangs until the test releases it.
- */
+/** An in-memory network. Each destination answers immediately, or hangs until the test releases it. */
 export function createTestSender() {
   const hanging = new Map<string, PromiseWithResolvers<void>>()
   const sending = new Map<string, number>()

@@ -104,8 +104,7 @@ describe('POST request without a body', () => {
       const gateway = await shared()
       for (const path of ['/messages', '/sessions', '/sessions/close', '/typing', '/context/page', '/forms/pre-chat']) {
         const answer = await answerTo(gateway, post(path, more, body))
-        // The installation advertises no forms. The gateway checks this before it validates the
-        // body.
+        // The installation advertises no forms. The gateway checks this before it validates the body.
         const code = path === '/forms/pre-chat' ? 'RouteNotAdvertised' : 'ValidationFailed'
         expect([path, codeOf(answer)]).toEqual([path, code])
       }

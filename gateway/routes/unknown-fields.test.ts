@@ -9,10 +9,7 @@ type Json = any
 
 const unknown = 'unknownField'
 
-/**
- * Returns the requests of the API document that have a JSON body, each with a valid example of the
- * body.
- */
+/** Returns the requests of the API document that have a JSON body, each with a valid example of the body. */
 function requestsIn(document: Json): { method: string; path: string; body: Json }[] {
   return Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
     Object.entries<Json>(methods).flatMap(([method, { requestBody }]) => {
@@ -24,10 +21,7 @@ function requestsIn(document: Json): { method: string; path: string; body: Json 
   )
 }
 
-/**
- * Returns one variant of the body for each object in it. In the variant, this object has an unknown
- * field.
- */
+/** Returns one variant of the body for each object in it. In the variant, this object has an unknown field. */
 function withUnknownFields(body: Json, pointer = ''): { pointer: string; body: Json }[] {
   const nested = Object.entries<Json>(body).flatMap(([name, value]) =>
     // Skip form fields: the installation defines them, and the core checks them.

@@ -5,16 +5,11 @@ import { expect, it } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 const sources = globSync(
   '{core,gateway,delivery,core-client,contract,platform,admin,webhooks/src,widget/demo,docs/examples}/**/*.ts',
-  {
-    cwd: root,
-  },
+  { cwd: root },
 ).filter((path) => !/\.test\.ts$|\/test\//.test(path))
 
 const secret = '[\\w.]*(?:token|secret|signature|hmac|mac|grant|assertion|password|authorization)'
-/**
- * Operands that code may compare with a secret by `===`: undefined, null, an empty text or a type
- * name.
- */
+/** Operands that code may compare with a secret by `===`: undefined, null, an empty text or a type name. */
 const harmless = "(?!undefined\\b|null\\b|''|\"\"|'string')"
 const comparison = new RegExp(`\\b${secret}\\s*[!=]==?\\s*${harmless}[\\w('"]|[!=]==?\\s*${secret}\\b(?!\\.|\\()`, 'i')
 

@@ -1,10 +1,7 @@
 import { posix } from 'node:path'
 import type { SourceFacts } from './source-facts.ts'
 
-/**
- * Folders from which each folder may import. `test/`, `bench/`, `dev/` and `docs/` may import from
- * all folders.
- */
+/** Folders from which each folder may import. `test/`, `bench/`, `dev/` and `docs/` may import from all folders. */
 const mayImport: Record<string, string[]> = {
   proto: [],
   platform: [],
@@ -26,11 +23,7 @@ const mayImport: Record<string, string[]> = {
  * competing servers with some of these packages.
  */
 const packageHomes: { packages: RegExp; home: RegExp; inTests: boolean }[] = [
-  {
-    packages: /^(mongodb|bson)$/,
-    home: /^(core|dev\/engine|bench)\//,
-    inTests: true,
-  },
+  { packages: /^(mongodb|bson)$/, home: /^(core|dev\/engine|bench)\//, inTests: true },
   { packages: /^@0q\/embedded-mongodb$/, home: /^(dev\/engine|bench)\//, inTests: true },
   { packages: /^(fastify|fastify-plugin|@fastify\/.*)$/, home: /^(gateway|bench)\//, inTests: false },
   { packages: /^(prom-client|@opentelemetry\/.*)$/, home: /^platform\/observability\//, inTests: true },

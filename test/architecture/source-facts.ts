@@ -1,10 +1,7 @@
 import { parseSync, Visitor } from 'vite'
 
 export type SourceFacts = {
-  /**
-   * Modules that the file names in static or dynamic imports, re-exports, `require` calls or import
-   * types.
-   */
+  /** Modules that the file names in static or dynamic imports, re-exports, `require` calls or import types. */
   imports: string[]
   readsEnvironment: boolean
   touchesDocument: boolean
@@ -63,8 +60,7 @@ export const sourceFacts = (path: string, source: string): SourceFacts => {
     },
   }).visit(program)
 
-  // Identifiers are checked after the whole tree was visited. Only then are all property names
-  // known.
+  // Identifiers are checked after the whole tree was visited. Only then are all property names known.
   for (const identifier of identifiers) if (!names.has(identifier)) facts.touchesDocument = true
   return facts
 }

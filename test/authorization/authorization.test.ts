@@ -83,9 +83,7 @@ async function quietStateOf(database: TestDatabase) {
   })
 }
 
-/**
- * Returns true if `lastSequence` of each conversation has reached the sequence of its last message.
- */
+/** Returns true if `lastSequence` of each conversation has reached the sequence of its last message. */
 async function activityIsStored(): Promise<boolean> {
   const db = client.db(database.name)
   const conversations = await db.collection('conversations').find().toArray()

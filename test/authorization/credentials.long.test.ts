@@ -27,9 +27,8 @@ it('no credential buys a stronger one, or one that lives longer, on any route', 
 const decode = (jws: string) => JSON.parse(Buffer.from(jws.split('.')[1]!, 'base64url').toString())
 
 /**
- * Calls each route with each credential. Returns each answer with a credential that is stronger than
- * the one shown, or that lives longer. Requests name no renewal token, except where it is the
- * credential.
+ * Calls each route with each credential. Returns each answer with a credential that is stronger than the one shown,
+ * or that lives longer. Requests name no renewal token, except where it is the credential.
  */
 async function walkCredentials(stack: LocalStack, operations: Operation[], fixtures: Fixtures) {
   const { demo, gateways } = stack

@@ -11,10 +11,7 @@ interface Caller {
   /** Returns the credential, or undefined for a request without an `Authorization` header. */
   token: (fixtures: Fixtures) => Promise<string | undefined> | string | undefined
   origin?: string
-  /**
-   * Set if the requests name resources of another visitor. Default: the requests name the caller's
-   * own resources.
-   */
+  /** Set if the requests name resources of another visitor. Default: the requests name the caller's own resources. */
   resourcesOf?: 'theirs'
   /** Exceptions: routes that also accept this caller. */
   acceptedBy?: readonly string[]
@@ -24,10 +21,7 @@ const expiredAt = Math.floor(Date.now() / 1000) - 60
 const mine = ({ mine: { visitor } }: Fixtures): string => visitor.session.accessGrant
 const otherKey = new Uint8Array(32).fill(5)
 
-/**
- * Callers of the routes for visitors. Only the last caller is authorized, except for the routes in
- * `acceptedBy`.
- */
+/** Callers of the routes for visitors. Only the last caller is authorized, except for the routes in `acceptedBy`. */
 export const visitorCallers: Caller[] = [
   { name: 'no credential', token: () => undefined },
   { name: 'a malformed token', token: () => 'a.b.c' },

@@ -12,8 +12,7 @@ export interface RouteRequest {
 const operation = () => ({ clientOperationId: randomUUID(), body: 'Hello', contentType: 'text' })
 
 /**
- * A valid request for each route of the OpenAPI document. A new route needs an entry here;
- * otherwise the test fails.
+ * A valid request for each route of the OpenAPI document. A new route needs an entry here; otherwise the test fails.
  */
 export const routeRequests: Record<string, (resources: VisitorResources) => RouteRequest> = {
   'GET /config/{publicSiteKey}': ({ siteKey }) => ({ path: `/config/${siteKey}` }),

@@ -47,10 +47,7 @@ export async function expectFlawless(page: Page, differs = true) {
 export interface View {
   siteKey?: 'pk_refused' | 'pk_rate_limited_long'
   config?: Record<string, unknown>
-  /**
-   * Set if the view's background is the installation's colour in both colour schemes. The launcher
-   * is an example.
-   */
+  /** Set if the view's background is the installation's colour in both colour schemes. The launcher is an example. */
   isOneColor?: boolean
   show(page: Page): Promise<unknown>
 }

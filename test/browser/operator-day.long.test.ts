@@ -22,10 +22,7 @@ async function signInLink(operator: string): Promise<string> {
   return JSON.parse(output.join('')).link
 }
 
-/**
- * Signs in an operator with a sign-in link and opens two tabs. `shown` collects the notifications
- * of both tabs.
- */
+/** Signs in an operator with a sign-in link and opens two tabs. `shown` collects the notifications of both tabs. */
 async function openTabs(name: string) {
   const browser = await sharedChromium()
   const context = await browser.newContext({ reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } })

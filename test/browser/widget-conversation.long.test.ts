@@ -62,8 +62,7 @@ describe('title and greeting', () => {
     })
     await until('the translations to take effect', async () => (await features.configuration()).appearance.translations)
     const page = await (await features.browser().newContext()).newPage()
-    // The page declares Austrian German as its language before the widget reads the page's
-    // language.
+    // The page declares Austrian German as its language before the widget reads the page's language.
     await page.addInitScript(`new MutationObserver(() => (document.documentElement.lang = 'de-AT')).observe(document, {
       childList: true,
     })`)

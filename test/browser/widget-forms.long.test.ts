@@ -142,8 +142,7 @@ describe('the end of the opening hours', () => {
     })
     await title.waitFor({ state: 'hidden' })
     expect([...complaints, ...second.complaints]).toEqual([])
-    // A chat that is loaded outside the opening hours shows the form at once, and still offers it
-    // after a message.
+    // A chat that is loaded outside the opening hours shows the form at once, and still offers it after a message.
     const late = await features.visit()
     await late.page.getByText('We are away at the moment').waitFor()
     await late.page.getByRole('button', { name: 'Write a message instead' }).click()

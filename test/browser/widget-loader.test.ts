@@ -15,9 +15,7 @@ const styleOfPanel = (page: Page, property: string) =>
     `getComputedStyle(document.querySelector('[data-service-widget]').shadowRoot.querySelector('.panel')).${property}`,
   )
 
-/**
- * Evaluates an expression in the page, for example `widget`, a variable of the test page's script.
- */
+/** Evaluates an expression in the page, for example `widget`, a variable of the test page's script. */
 const ask = (page: Page, expression: string) => page.evaluate(expression)
 
 const keepsWidget = `
@@ -103,8 +101,7 @@ describe('the script tag', () => {
     await launcher(page, 'Open chat, 2 unread messages').click()
     await page.getByText('Two').waitFor()
     expect(gateway().sessionCount('pk_friendly')).toBe(1)
-    // After a page load, an open chat opens again but does not take the focus. A closed chat stays
-    // closed.
+    // After a page load, an open chat opens again but does not take the focus. A closed chat stays closed.
     await page.reload()
     await page.getByRole('dialog').waitFor()
     expect(await page.evaluate('document.activeElement === document.body')).toBe(true)

@@ -1,5 +1,4 @@
-// `npm run chaos -- bugs`: inserts each known bug into a copy of the source and checks that a chaos
-// run detects it.
+// `npm run chaos -- bugs`: inserts each known bug into a copy of the source and checks that a chaos run detects it.
 import { execFile } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { copyWithChanges } from '../support/source-copy.ts'

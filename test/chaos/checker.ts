@@ -75,8 +75,7 @@ const entriesOf = <K extends Kind>(entries: Entry[], kind: K) =>
 
 function checkMessages(entries: Entry[], { events }: Records): Violation[] {
   const violations: Violation[] = []
-  // Returns a key that is unique to an operation. Operation ids are unique only within a
-  // conversation.
+  // Returns a key that is unique to an operation. Operation ids are unique only within a conversation.
   const keyOf = ({ conversationId, operation }: { conversationId: string; operation?: string }) =>
     `${operation} in ${conversationId}`
   const sent = new Set(entriesOf(entries, 'sent').map(keyOf))
@@ -240,8 +239,7 @@ function checkReloads(entries: Entry[], { events }: Records): Violation[] {
 }
 
 /**
- * Longest time in milliseconds from the beginning of an attempt to its arrival: its worker may be stopped
- * meanwhile.
+ * Longest time in milliseconds from the beginning of an attempt to its arrival: its worker may be stopped meanwhile.
  */
 const arrivesWithinMs = 3_000
 

@@ -27,10 +27,7 @@ export interface ChaosOptions {
   workerEnv: Record<string, string>
   /** Maximum response time of the destinations, in milliseconds. The minimum is half of it. */
   answerMs: number
-  /**
-   * If set to n, every n-th request gets a 503, unless an earlier request of the same delivery got
-   * a 503.
-   */
+  /** If set to n, every n-th request gets a 503, unless an earlier request of the same delivery got a 503. */
   failFirstOneIn?: number
 }
 
@@ -65,10 +62,7 @@ export interface ChaosResult {
   takeovers: number[]
 }
 
-/**
- * Captures leads and lets workers deliver them. Meanwhile kills processes with SIGKILL and restarts
- * them.
- */
+/** Captures leads and lets workers deliver them. Meanwhile kills processes with SIGKILL and restarts them. */
 export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosResult> {
   const { stack, records, receiver, destinations, leads, leadEveryMs, killEveryMs, victims } = options
   const deliveries = records.collection<DeliveryDocument>('deliveries')
@@ -91,8 +85,7 @@ export async function deliverDuringKills(options: ChaosOptions): Promise<ChaosRe
   const acknowledged: string[] = []
   async function captureAll() {
     for (let turn = 0; acknowledged.length < leads; turn += 1) {
-      // A capture that returned an error may still have stored the lead. This lead must be
-      // delivered, too.
+      // A capture that returned an error may still have stored the lead. This lead must be delivered, too.
       await operators[turn % operators.length]!.leads.captureLead(
         { workspaceId, source: 'chaos', fields: { email: `${turn}@example.com` } },
         { timeoutMs: 5000 },

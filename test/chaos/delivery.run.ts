@@ -16,9 +16,8 @@ const closing: (() => Promise<unknown>)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
 
 /**
- * The stack of most cases. Its database engine runs in a separate process and keeps running when a
- * core is killed. The case that kills the engine starts another stack, whose first core hosts the
- * engine.
+ * The stack of most cases. Its database engine runs in a separate process and keeps running when a core is killed.
+ * The case that kills the engine starts another stack, whose first core hosts the engine.
  */
 let stack: Stack
 beforeAll(async () => {

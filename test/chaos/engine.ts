@@ -29,9 +29,8 @@ const run = promisify(execFile)
 const diskSize = '512m'
 
 /**
- * Returns a command prefix that runs a program in a mount namespace, with a small disk at the
- * database folder. It needs no root rights. Returns an empty list if the machine does not allow
- * namespaces.
+ * Returns a command prefix that runs a program in a mount namespace, with a small disk at the database folder. It
+ * needs no root rights. Returns an empty list if the machine does not allow namespaces.
  */
 async function smallDiskCommand(databaseDir: string): Promise<string[]> {
   const unshare = ['unshare', '--user', '--map-root-user', '--mount']

@@ -16,10 +16,7 @@ type Fault = (service: Service, how: { lastsMs: number; draw: number; recorder: 
 
 const selectFrom = <T>(from: T[], draw: number): T => from[draw % from.length]!
 
-/**
- * The latest fault of each process. A later fault of the same process waits until the earlier one
- * has ended.
- */
+/** The latest fault of each process. A later fault of the same process waits until the earlier one has ended. */
 const turns = new Map<string, Promise<unknown>>()
 async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
   const turn = (turns.get(name) ?? Promise.resolve()).then(run)
@@ -209,8 +206,7 @@ export const faults = {
   'hint-lost': (service, { recorder }) => repeatBan(service, recorder),
 
   /**
-   * Writes a policy change whose wake-up is lost. Other faults at the same time may delay the
-   * effect of the change.
+   * Writes a policy change whose wake-up is lost. Other faults at the same time may delay the effect of the change.
    */
   'policy-changed': (service, { recorder, draw }) =>
     changePolicy(service, recorder, { name: selectFrom(policyNames, draw), how: 'lost', withinMs: 15_000 }),

@@ -1,7 +1,6 @@
 /**
- * An action or observation of a client in a chaos run. Entries are in the order of recording. Each
- * message text contains the name of its visitor (`textOf`), so that the checker detects a message
- * that reaches another visitor.
+ * An action or observation of a client in a chaos run. Entries are in the order of recording. Each message text
+ * contains the name of its visitor (`textOf`), so that the checker detects a message that reaches another visitor.
  */
 export type Entry =
   | { kind: 'session'; visitor: string; sessionId: string; conversationId: string }
@@ -18,9 +17,8 @@ export type Entry =
   | { kind: 'history asked'; visitor: string; read: number }
   | { kind: 'history'; visitor: string; read: number; messages: HistoryMessage[] }
   /**
-   * A reload of the page. `pages` has the sequence numbers of the messages in the history.
-   * `streamed` has the sequence numbers of the events that a new stream delivers after
-   * `lastSequence`.
+   * A reload of the page. `pages` has the sequence numbers of the messages in the history. `streamed` has the
+   * sequence numbers of the events that a new stream delivers after `lastSequence`.
    */
   | { kind: 'reload'; visitor: string; lastSequence: number; pages: number[]; streamed: number[] }
   /** A backup of the database was taken. */
@@ -49,13 +47,9 @@ export type Entry =
   | { kind: 'feed read again'; reader: string }
   /** A delivery's request arrived at the receiver. */
   | { kind: 'delivery'; deliveryId: string; leadId: string }
-  /**
-   * A worker lost its claim on a delivery: the database now names another claim on this delivery.
-   */
+  /** A worker lost its claim on a delivery: the database now names another claim on this delivery. */
   | { kind: 'claim lost'; deliveryId: string; claimId: string }
-  /**
-   * A result was reported under a lost claim. `counted` is true if the core accepted the result.
-   */
+  /** A result was reported under a lost claim. `counted` is true if the core accepted the result. */
   | { kind: 'late result'; claimId: string; counted: boolean }
   /** A credential still works although the core acknowledged the end of its session. */
   | { kind: 'still live'; what: string }

@@ -59,8 +59,7 @@ export async function startHostileSetup(
 }
 
 /**
- * Sends `perPath` deliveries to every path concurrently. Resolves with the first attempt of each
- * delivery, by path.
+ * Sends `perPath` deliveries to every path concurrently. Resolves with the first attempt of each delivery, by path.
  */
 export async function runHostileRound(
   setup: HostileSetup,

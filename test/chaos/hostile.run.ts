@@ -7,9 +7,7 @@ import { runHostileRound, startHostileSetup } from './hostile-receivers.ts'
 const config = chaosConfig()
 const database = testDatabase()
 const perPath = 20
-/**
- * Number of rounds at the start that are not checked, because the worker's memory may still grow.
- */
+/** Number of rounds at the start that are not checked, because the worker's memory may still grow. */
 const warmUp = 3
 /** Allowed difference of the worker's memory between two rounds. */
 const noiseMiB = 32

@@ -37,8 +37,7 @@ export async function captureLeads(
 ): Promise<void> {
   const operators = service.cores.map(({ url }) => operatorOf(url, service.demo.serviceToken))
   for (let count = 1; !draining.aborted; count += 1) {
-    // A capture that returned an error may still have stored the lead. This lead must be delivered,
-    // too.
+    // A capture that returned an error may still have stored the lead. This lead must be delivered, too.
     const captured = await random
       .pick(operators)
       .leads.captureLead(

@@ -1,7 +1,6 @@
 /**
- * Module that is preloaded into a process. It shifts `Date` by the milliseconds in the file named
- * by `CHAOS_CLOCK`. It does not shift `performance.now` and timers, because a change of the system
- * clock does not affect them either.
+ * Module that is preloaded into a process. It shifts `Date` by the milliseconds in the file named by `CHAOS_CLOCK`.
+ * It does not shift `performance.now` and timers, because a change of the system clock does not affect them either.
  */
 import { readFileSync, watchFile } from 'node:fs'
 

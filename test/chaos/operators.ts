@@ -50,9 +50,7 @@ export async function answerVisitors(
     recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
   }
 
-  /**
-   * Sends a navigation request. Its events go only to the streams of the visitor's current session.
-   */
+  /** Sends a navigation request. Its events go only to the streams of the visitor's current session. */
   async function suggestPage({ name: visitor, sessionId }: ChaosVisitor, clientOperationId: string) {
     const url = `${service.demo.origin}/`
     await random

@@ -45,10 +45,7 @@ interface World {
 interface PolicyChange {
   /** Prepares the change. May fill the caches with the state before the change. */
   prepare?(world: World, operator: Operator): Promise<unknown>
-  /**
-   * Writes the change without a wake-up, like a core that announced the change and crashed after
-   * the write.
-   */
+  /** Writes the change without a wake-up, like a core that announced the change and crashed after the write. */
   write(world: World): Promise<unknown>
   /** Makes the change on a core. */
   call(operator: Operator, site: Site): Promise<unknown>
@@ -150,9 +147,8 @@ export interface PolicyRun {
 }
 
 /**
- * Changes a policy while visitors use it. Every gateway and every open stream must show the change
- * within `withinMs`. A request that began within this time may still be accepted. Returns a
- * description with the longest time.
+ * Changes a policy while visitors use it. Every gateway and every open stream must show the change within `withinMs`.
+ * A request that began within this time may still be accepted. Returns a description with the longest time.
  */
 export async function changePolicy(service: Service, recorder: Recorder, run: PolicyRun): Promise<string> {
   const { name, how, withinMs } = run
@@ -205,9 +201,7 @@ async function announceAndWrite(world: World, change: PolicyChange) {
   await change.write(world)
 }
 
-/**
- * Makes the change on the first core, and kills the core as soon as the database has the change.
- */
+/** Makes the change on the first core, and kills the core as soon as the database has the change. */
 async function callAndKill({ db, service, site }: World, change: PolicyChange) {
   const core = service.cores[0]!
   const { siteKey, connectionId, workspaceId, visits } = site

@@ -96,15 +96,13 @@ it(`a recovery of ${count} failed deliveries sends each one again, within the ra
   expect(new Set(received.map(({ id }) => id))).toEqual(new Set(failed.map(({ _id }) => _id)))
   expect(after!.recovery!.recovered).toBe(count)
   expect(kills).toBeGreaterThan(0)
-  // Requests that a worker claimed before it stalled arrive late, together with the requests of the
-  // next second.
+  // Requests that a worker claimed before it stalled arrive late, together with the requests of the next second.
   expect(mostWithin(10_000, received)).toBeLessThanOrEqual(10 * perSecond)
   await Promise.all(workers.map((worker) => worker.process().stop()))
 })
 
 /**
- * Waits until `counted` returns the number of all deliveries. Fails only if too much time passes
- * without progress.
+ * Waits until `counted` returns the number of all deliveries. Fails only if too much time passes without progress.
  */
 async function progress(counted: () => Promise<number>) {
   for (let before = -1; before < count; )

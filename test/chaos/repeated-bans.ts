@@ -12,8 +12,7 @@ import type { Service } from './service.ts'
 const warmUpSends = 6
 const acceptedWithinMs = 10_000
 /**
- * Time within which a gateway must reject the session. It is long, because other faults may happen
- * at the same time.
+ * Time within which a gateway must reject the session. It is long, because other faults may happen at the same time.
  */
 const endedWithinMs = 15_000
 
@@ -85,10 +84,7 @@ export async function repeatBan(service: Service, recorder: Recorder): Promise<s
 
 let sends = 0
 
-/**
- * Writes a ban to the database without a wake-up, like a core that crashes before it sends the
- * wake-up.
- */
+/** Writes a ban to the database without a wake-up, like a core that crashes before it sends the wake-up. */
 async function writeBan({ engine }: Service, sessionId: string): Promise<boolean> {
   const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
   try {

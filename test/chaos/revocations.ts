@@ -41,10 +41,7 @@ export async function revokeSessions(context: ClientContext, name: string): Prom
     stream?.close()
   }
 
-  /**
-   * Revokes the session and retries until the core acknowledges it. Returns false if the run ends
-   * first.
-   */
+  /** Revokes the session and retries until the core acknowledges it. Returns false if the run ends first. */
   async function revoke(sessionId: string): Promise<boolean> {
     while (!stopped.aborted) {
       const operator = random.pick(operators)

@@ -91,9 +91,7 @@ export async function runChaos({
   return { ...report, faults: faultCounts }
 }
 
-/**
- * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
- */
+/** Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees. */
 export async function runWith(
   { seed, arrivalSeconds, visitors: visitorCount, cores, say, root, database, replicaSet }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,

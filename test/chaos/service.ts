@@ -55,8 +55,7 @@ export interface Service extends RestoreTurns {
   gateways: Gateway[]
   workers: Part[]
   /**
-   * Stores the output of each process and the files of the database in the data folder. `stop` then
-   * keeps the folder.
+   * Stores the output of each process and the files of the database in the data folder. `stop` then keeps the folder.
    */
   keepFolder(): Promise<void>
   stop(): Promise<void>

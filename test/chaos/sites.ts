@@ -5,13 +5,10 @@ import { type ClientContext, callTimeoutMs } from './client-context.ts'
 import { gatewayOf, pause } from './visitors.ts'
 
 /**
- * Maximum time until a stream ends after its site is deleted. Without faults it takes a second;
- * faults may delay it.
+ * Maximum time until a stream ends after its site is deleted. Without faults it takes a second; faults may delay it.
  */
 const endsWithinMs = 15_000
-/**
- * Shortest retention period. A chaos run is shorter than a day, so its data must not be removed.
- */
+/** Shortest retention period. A chaos run is shorter than a day, so its data must not be removed. */
 const oneDay = { period: { case: 'days' as const, value: 1 } }
 
 /**
@@ -52,10 +49,7 @@ export async function deleteSites(context: ClientContext, name: string): Promise
     stream?.close()
   }
 
-  /**
-   * Repeats a call through random cores until one core answers. Returns undefined if the run ends
-   * first.
-   */
+  /** Repeats a call through random cores until one core answers. Returns undefined if the run ends first. */
   async function persist<T>(call: (operator: Operator) => Promise<T>): Promise<T | undefined> {
     while (!stopped.aborted) {
       const answer = await call(random.pick(operators)).catch(() => undefined)

@@ -1,6 +1,5 @@
-// `npm run chaos -- soak --minutes 10`: runs clients at a steady load without faults. Fails if the
-// memory, files or sockets of a process grow. Also fails if a collection grows by more documents
-// than the writes of the clients allow.
+// `npm run chaos -- soak --minutes 10`: runs clients at a steady load without faults. Fails if the memory, files or
+// sockets of a process grow. Also fails if a collection grows by more documents than the writes of the clients allow.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'

@@ -128,10 +128,7 @@ async function readHistory(context: ClientContext, name: string, visitor: Visito
 
 let reads = 0
 
-/**
- * Repeatedly reads the history and then streams the events after it, as a page does after a replay
- * reset.
- */
+/** Repeatedly reads the history and then streams the events after it, as a page does after a replay reset. */
 async function reload(context: ClientContext, name: string, visitor: Visitor) {
   const { service, random, draining } = context
   while (!draining.aborted) {

@@ -23,10 +23,7 @@ export function chaosDatabase(): TestDatabase | undefined {
   return found === undefined ? undefined : { uri: found, name: process.env[name] ?? 'service-chaos' }
 }
 
-/**
- * Returns the settings with which cores use the database of `npm run verify -- cluster`. Empty in other
- * runs.
- */
+/** Returns the settings with which cores use the database of `npm run verify -- cluster`. Empty in other runs. */
 export function clusterSettings(): Record<string, string> {
   const database = chaosDatabase()
   if (!database) return {}

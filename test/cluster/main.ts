@@ -1,7 +1,6 @@
-// `MONGODB_URI=… npm run verify -- cluster`: runs tests, chaos and benches on a replica set. Creates
-// databases whose names begin with `test-` and `service-cluster-`, and drops them.
-// `npm run verify -- cluster --simulated` runs them on a simulated replica set, without the benches.
-// `--only STEP` runs one step.
+// `MONGODB_URI=… npm run verify -- cluster`: runs tests, chaos and benches on a replica set. Creates databases whose
+// names begin with `test-` and `service-cluster-`, and drops them. `npm run verify -- cluster --simulated` runs them
+// on a simulated replica set, without the benches. `--only STEP` runs one step.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -128,8 +128,7 @@ export function responseRules(suite: () => Suite, minCodes: number): void {
       expect(problems((problem) => problem.includes(': reveals '))).toEqual([])
     })
     rule('S9.1', async () => {
-      // A response that violates the API document must be reported. Otherwise this rule proves
-      // nothing.
+      // A response that violates the API document must be reported. Otherwise this rule proves nothing.
       const document = await loadDocument(suite().roomy.stack.gateways[0]!.url)
       const headers = new Headers({ 'content-type': 'application/json' })
       const envelope = { code: 'GrantMissing', retryable: false, terminal: false, correlationId: 'x' }

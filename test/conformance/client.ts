@@ -26,24 +26,16 @@ export interface Request {
   via?: string
 }
 
-/**
- * Error codes and contract violations of all responses so far. The tests of rules about every
- * response use them.
- */
+/** Error codes and contract violations of all responses so far. The tests of rules about every response use them. */
 export interface Seen {
   codes: Set<string>
   problems: string[]
 }
 
 export interface Client {
-  /**
-   * Sends a valid request with the given changes. Also checks rules that hold for every response.
-   */
+  /** Sends a valid request with the given changes. Also checks rules that hold for every response. */
   call(method: string, path: string, request?: Request): Promise<Answer>
-  /**
-   * Like `call`, but expects an error with this code. Also checks the error against the table
-   * `failures`.
-   */
+  /** Like `call`, but expects an error with this code. Also checks the error against the table `failures`. */
   fails(code: string, method: string, path: string, request?: Request): Promise<Answer>
   visitor(): Promise<Visitor>
   seen: Seen

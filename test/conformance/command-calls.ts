@@ -24,10 +24,7 @@ export function createCommandCalls(suite: () => Suite, database: TestDatabase) {
 
   const cancel = (commandId: string) => suite().roomy.operator.commands.cancelCommand({ commandId })
 
-  /**
-   * Sets the expiry of a command to now in the database, so that the test need not wait 120
-   * seconds.
-   */
+  /** Sets the expiry of a command to now in the database, so that the test need not wait 120 seconds. */
   async function expire(commandId: string) {
     const mongo = new MongoClient(database.uri)
     const commands = mongo.db(database.name).collection<{ _id: string }>('commands')

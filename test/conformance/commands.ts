@@ -47,8 +47,7 @@ export function commandStateRules(suite: () => Suite, database: TestDatabase): v
     const check = async (kind: 'navigation' | 'screenshots', states: typeof navigations, words: string[]) => {
       const nameOfId = kind === 'navigation' ? 'commandId' : 'requestId'
       for (const [steps, next, rejection] of states) {
-        // Skips outcomes that were already reported, because repeating an outcome is always
-        // allowed.
+        // Skips outcomes that were already reported, because repeating an outcome is always allowed.
         for (const word of words.filter((each) => !steps.includes(each))) {
           const id = await request(kind, visitor)
           for (const step of steps) {

@@ -12,10 +12,7 @@ import { seededFaults } from './seeded-faults.ts'
 const database = testDatabase()
 let deployments = 0
 
-/**
- * Starts a core and a gateway from a changed copy of the source. Checks them like a remote
- * deployment.
- */
+/** Starts a core and a gateway from a changed copy of the source. Checks them like a remote deployment. */
 async function check(changes: SourceChange[], args: string[], env: Record<string, string> = {}) {
   const root = await copyWithChanges(changes)
   atFileEnd(() => rm(root, { recursive: true, force: true }))

@@ -23,9 +23,7 @@ export async function identify(suite: Suite, visitor: Visitor, claims: Record<st
   return answer
 }
 
-/**
- * Tests of contract section 3: identifying a visitor, clearing the identity, changing the subject.
- */
+/** Tests of contract section 3: identifying a visitor, clearing the identity, changing the subject. */
 export function identityRules(suite: () => Suite): void {
   const clear = (visitor: Visitor, request: Request = {}) =>
     suite().roomy.client.call('DELETE', '/sessions/identify', { headers: bearer(visitor), ...request })
@@ -165,8 +163,7 @@ export function identityRules(suite: () => Suite): void {
         via,
       })
     }
-    // A client that lost the response repeats the request with its old grant and must get the same
-    // response.
+    // A client that lost the response repeats the request with its old grant and must get the same response.
     const repeated = await client.call('POST', '/sessions/identify', { ...request, via: stack.gateways[1]!.url })
     expect([repeated.status, repeated.body]).toEqual([200, answer.body])
     expect(repeated.headers.get('idempotency-replayed')).toBe('true')

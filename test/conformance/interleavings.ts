@@ -48,10 +48,7 @@ function createMerge() {
   }
 }
 
-/**
- * Tests of contract sections 1 and 3: a client gets one consistent list under any interleaving of
- * calls.
- */
+/** Tests of contract sections 1 and 3: a client gets one consistent list under any interleaving of calls. */
 export function interleavingRules(
   suite: () => { roomy: StackWithClients },
   { races, runs }: { races: number; runs: number },
@@ -92,10 +89,7 @@ export function interleavingRules(
         history.forEach(merge.add)
         return history
       }
-      /**
-       * Reconnects through the other gateway. The stream starts `back` events before the last
-       * received event.
-       */
+      /** Reconnects through the other gateway. The stream starts `back` events before the last received event. */
       async function connect(back: number) {
         const last = streams.at(-1)
         last?.close()

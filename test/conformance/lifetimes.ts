@@ -22,10 +22,7 @@ async function openBefore(deadline: number, visitor: Visitor) {
   return stream
 }
 
-/**
- * Tests of lifetimes of grants, sessions and streams. They wait for time to pass, so they run
- * concurrently.
- */
+/** Tests of lifetimes of grants, sessions and streams. They wait for time to pass, so they run concurrently. */
 export function lifetimeRules(suite: () => Suite): void {
   const codeOf = async (headers: Record<string, string>) =>
     (await suite().short.client.call('GET', '/messages', { headers })).body.code

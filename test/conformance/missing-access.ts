@@ -1,6 +1,4 @@
-/**
- * A test needs something that the checked deployment does not provide, for example its database.
- */
+/** A test needs something that the checked deployment does not provide, for example its database. */
 export class MissingAccess extends Error {
   constructor(what: string) {
     super(`needs ${what}`)

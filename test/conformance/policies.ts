@@ -14,10 +14,7 @@ const policyUrl = 'https://shop.example/privacy'
 const fields = [{ name: 'mail', label: 'Mail', type: 'email', required: true }]
 const forms = { preChat: { fields }, offline: { fields } }
 
-/**
- * Tests of contract section 3 about policies: capabilities, availability, consent, suppression and
- * bans.
- */
+/** Tests of contract section 3 about policies: capabilities, availability, consent, suppression and bans. */
 export function policyRules(suite: () => Suite): void {
   /** Starts a visitor on a new connection and installation of the demo workspace. */
   async function newSite(settings: object): Promise<{ visitor: () => Promise<Visitor>; siteKey: string }> {

@@ -12,9 +12,7 @@ export function openGateway({ stack }: StackWithClients, bytes: string, encoding
   return openRawSocket(Number(port) || 80, bytes, { host, ...(encoding && { encoding }) })
 }
 
-/**
- * Opens an event stream that is read as raw bytes. Uses HTTP/1.0, so that the body is not chunked.
- */
+/** Opens an event stream that is read as raw bytes. Uses HTTP/1.0, so that the body is not chunked. */
 export function openRaw(target: StackWithClients, { session }: Visitor, query: string, headers = ''): RawSocket {
   const { demo, gateways } = target.stack
   const { host } = new URL(gateways[0]!.url)

@@ -12,10 +12,7 @@ export interface RestartedStack extends StackWithClients {
   restart(): Promise<unknown>
 }
 
-/**
- * Tests of contract sections 1 and 3: an outage of all cores, and a restart. The rules share one
- * outage.
- */
+/** Tests of contract sections 1 and 3: an outage of all cores, and a restart. The rules share one outage. */
 export function restartRules(restarted: () => RestartedStack): void {
   let outage: ReturnType<typeof runOutage> | undefined
   const afterOutage = () => {

@@ -15,18 +15,13 @@ export function countOnly(register: () => void): void {
 
 type Test = (id: string, run: () => Promise<void>, detail?: string) => void
 
-/**
- * Registers a test of one rule of rules.ts. If a rule has several tests, `detail` distinguishes
- * their names.
- */
+/** Registers a test of one rule of rules.ts. If a rule has several tests, `detail` distinguishes their names. */
 export const rule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
   if (!isCounting) it(name, skippable(run))
 }
 
-/**
- * Like `rule`, but runs the test concurrently with others. For tests that wait for time to pass.
- */
+/** Like `rule`, but runs the test concurrently with others. For tests that wait for time to pass. */
 export const concurrentRule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
   if (!isCounting) it.concurrent(name, skippable(run))

@@ -81,8 +81,7 @@ export function streamRules(suite: () => Suite): void {
     ]
     for (const [type, end] of ends) {
       const visitor = await client.visitor()
-      // A message whose operation id equals the type of the terminal event must not prevent that
-      // event.
+      // A message whose operation id equals the type of the terminal event must not prevent that event.
       for (const [clientOperationId] of ends) await visitor.send('hello', { clientOperationId })
       const streams = await Promise.all(stack.gateways.map(({ url: via }) => visitor.openStream({ via })))
       await end(visitor)
@@ -219,9 +218,6 @@ export function slowReaderRules(suite: () => Suite): void {
     resumed.close()
     expect(
       (await client.call('GET', '/messages?afterSequence=0&limit=1', { headers: bearer(visitor) })).body,
-    ).toMatchObject({
-      lastSequence: sent,
-      oldestSequence: 1,
-    })
+    ).toMatchObject({ lastSequence: sent, oldestSequence: 1 })
   })
 }

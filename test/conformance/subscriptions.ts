@@ -10,10 +10,7 @@ import type { Suite } from './suite.ts'
 
 const { DISABLED, ENABLED } = SubscriptionStatus
 
-/**
- * Tests of contract section 7: destinations and secrets of subscriptions, and destinations that
- * answer 404.
- */
+/** Tests of contract section 7: destinations and secrets of subscriptions, and destinations that answer 404. */
 export function subscriptionRules(suite: () => Suite): void {
   const client = createDeliveryClient(suite)
   const { subscribe, deliver, settled, received } = client

@@ -40,9 +40,7 @@ export interface Suite {
 
 const REPLAY_WINDOW_EVENTS = 20
 const AGENT_BODY_LENGTH = 100_000
-/**
- * Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time.
- */
+/** Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time. */
 export const GRANT_SECONDS = 16
 export const CREATION_REPEAT_SECONDS = 3
 export const SESSION_SECONDS = 24
@@ -126,10 +124,7 @@ export const withClients = async <S extends RunningStack>(stack: S): Promise<Sta
   operator: stack.operator(),
 })
 
-/**
- * Waits until the gateways accept streams. After a core crash they reject streams until they find a
- * core.
- */
+/** Waits until the gateways accept streams. After a core crash they reject streams until they find a core. */
 export async function waitForStreams({ gateways }: RunningStack, visitor: Visitor) {
   for (const { url: via } of gateways) {
     await until('a stream', async () => {

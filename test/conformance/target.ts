@@ -71,10 +71,7 @@ function required<T>(value: T | undefined, what: string): T {
   return value
 }
 
-/**
- * Returns a suite for a running deployment. Fields that the deployment does not provide throw
- * `MissingAccess`.
- */
+/** Returns a suite for a running deployment. Fields that the deployment does not provide throw `MissingAccess`. */
 export async function suiteOf({ gatewayUrl, ...target }: Target): Promise<Suite> {
   const urls = gatewayUrl.split(',').map((url) => ({ url: url.replace(/\/$/, '') }))
   const { coreUrl, serviceToken } = target

@@ -9,8 +9,7 @@ import { listen } from '../support/listen.ts'
 import { readDockerfile, root } from './dockerfile.ts'
 import { partNames, parts } from './settings.ts'
 
-// These tests read the Dockerfile only. `npm test -- --mode run test/deployment` tests the built
-// images.
+// These tests read the Dockerfile only. `npm test -- --mode run test/deployment` tests the built images.
 describe('the Dockerfile', () => {
   it('the Dockerfile passes the linter', async () => {
     expect(validate(await readDockerfile())).toEqual([])

@@ -39,10 +39,7 @@ const deployment = (name: string) => find<IDeployment>('Deployment', name).spec!
 const containerOf = (name: string) => deployment(name).containers[0]!
 const secrets = await makeSecrets()
 
-/**
- * TypeScript import of a manifest's type, for example
- * `import('kubernetes-models/apps/v1').IDeployment`.
- */
+/** TypeScript import of a manifest's type, for example `import('kubernetes-models/apps/v1').IDeployment`. */
 const typeOf = ({ apiVersion, kind }: Manifest) => `import('kubernetes-models/${apiVersion}').I${kind}`
 
 describe('the manifests', () => {

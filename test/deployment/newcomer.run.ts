@@ -188,8 +188,7 @@ it.skipIf(!canRun)(
     for (const name of parts) await replace(name, '')
     expect((await writer.history()).map(({ messageId }) => messageId)).toEqual(accepted)
     say('restored from the backup: every acknowledged message is there')
-    // The chat was open, so it opens automatically on the new page, without a click on the
-    // launcher.
+    // The chat was open, so it opens automatically on the new page, without a click on the launcher.
     await page.reload()
     await page.getByText('About “upgraded”').waitFor()
     await talk('restored')

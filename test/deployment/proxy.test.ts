@@ -78,8 +78,7 @@ describe.skipIf(!hasNginx)('the proxy of compose.yaml, in front of a gateway', (
     const visitor = await startVisitor({ gatewayUrl: proxyUrl, origin, siteKey })
     const stream = await visitor.openStream()
     expect(stream.headers.get('content-type')).toContain('text/event-stream')
-    // The event must arrive while the stream is still open. A buffering proxy would delay the
-    // event.
+    // The event must arrive while the stream is still open. A buffering proxy would delay the event.
     expect((await visitor.send('One')).status).toBe(202)
     await until('the first event', () => stream.events.length === 1)
     expect((await visitor.send('Two')).status).toBe(202)

@@ -4,9 +4,7 @@ import { gatewaySettings, readConfig } from '../../gateway/config.ts'
 
 type Environment = Record<string, string>
 
-/**
- * For each process: its setting names, settings required in production, settings reader, and port.
- */
+/** For each process: its setting names, settings required in production, settings reader, and port. */
 export const parts = {
   core: {
     names: Object.keys(coreSettings.properties),
@@ -31,10 +29,7 @@ export const parts = {
 export type PartName = keyof typeof parts
 export const partNames = Object.keys(parts) as PartName[]
 
-/**
- * Lists the problems of a process's environment. The list is empty if the process can start with
- * it.
- */
+/** Lists the problems of a process's environment. The list is empty if the process can start with it. */
 export function faultsOf(part: PartName, env: Environment): string[] {
   const { names, required, read } = parts[part]
   const faults = [

@@ -41,8 +41,7 @@ it.skipIf(!existsSync('/usr/bin/curl'))(
     let script = blocks.join('\n')
     const tries = script.match(/^deploy\/try\.sh.*$/gm) ?? []
     expect(tries).toHaveLength(1)
-    // Tries again after the first core is killed. The trap kills background processes even if a
-    // line fails.
+    // Tries again after the first core is killed. The trap kills background processes even if a line fails.
     script = `trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n${script}\nkill -KILL %1\n${tries[0]}\n`
     for (const port of ['8090', '8091', '8082', '8083', '8092'])
       script = script.replaceAll(port, String(await freePort()))

@@ -1,6 +1,5 @@
-// Runs the signature checks of docs/receiving-leads.md and the assertions of docs/integrating.md that
-// are written in other languages. Skips a language that is not installed (Debian packages: python3,
-// golang-go, php-cli).
+// Runs the signature checks of docs/receiving-leads.md and the assertions of docs/integrating.md that are written in
+// other languages. Skips a language that is not installed (Debian packages: python3, golang-go, php-cli).
 
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -17,8 +16,7 @@ const document = readFileSync(join(root, 'docs/receiving-leads.md'), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'receiving-leads-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-// Each program reads secret, body and signature from its environment. It prints `ok` if the
-// signature is valid.
+// Each program reads secret, body and signature from its environment. It prints `ok` if the signature is valid.
 const languages = [
   {
     name: 'python',

@@ -15,9 +15,8 @@ interface Message {
 }
 
 /**
- * Runs the example bot beside two cores while visitors write. Kills the bot and the cores in turn, and
- * causes a failover of the database, if it can. Expects that each message has exactly one answer, and
- * that the bot hands over.
+ * Runs the example bot beside two cores while visitors write. Kills the bot and the cores in turn, and causes a
+ * failover of the database, if it can. Expects that each message has exactly one answer, and that the bot hands over.
  */
 export async function expectOneAnswerEach(
   database: TestDatabase,

@@ -17,10 +17,7 @@ export interface Sample {
 
 /** Other visitors, who send 20 messages a second from another client address. */
 export interface Bystanders {
-  /**
-   * Waits for the answers of a number of sends from now on, or of more until `work` ends. Returns
-   * their samples.
-   */
+  /** Waits for the answers of a number of sends from now on, or of more until `work` ends. Returns their samples. */
   measure(sends: number, work?: Promise<unknown>): Promise<Sample[]>
 }
 
@@ -44,8 +41,7 @@ export async function startBystanders({ gateways, demo }: Stack): Promise<Bystan
         const times = samples.filter(({ kind, at }) => kind === 'send' && at >= from).map(({ at }) => at)
         times.sort((a, b) => a - b)
         const last = lastOf(times)
-        // Answers may arrive in a different order than their requests. So wait for the answers to
-        // later requests.
+        // Answers may arrive in a different order than their requests. So wait for the answers to later requests.
         return last >= 0 && times.length > last + 5 ? { to: times[last]! } : undefined
       })
       const { to } = await Promise.race([failed, measured])

@@ -73,8 +73,7 @@ describe('signing in to the console', () => {
     const answer = await signIn(await newLink(), { origin })
     expect(answer.headers.getSetCookie()[0]).toMatch(/^__Host-service_console=[\w-]{43}; Path=\/; .*; Secure$/)
     expect((await list(cookieOf(answer), { origin })).status).toBe(200)
-    // Over https, a cookie that was set over http is not accepted. Another host of the domain may
-    // have set it.
+    // Over https, a cookie that was set over http is not accepted. Another host of the domain may have set it.
     const planted = await newCookie()
     expect((await list(planted, { origin })).status).toBe(401)
   })

@@ -19,9 +19,8 @@ const GROWTH_MAX_MIB = 350
 /** Number of the bystanders' sends that are measured before, during and after the load each. */
 const SENDS = 40
 /**
- * Maximum time of a bystander's send, in milliseconds: no send waits for the whole load. Client,
- * gateway, core, engine and other tests share the processors, so the printed times are comparable
- * within a run only.
+ * Maximum time of a bystander's send, in milliseconds: no send waits for the whole load. Client, gateway, core,
+ * engine and other tests share the processors, so the printed times are comparable within a run only.
  */
 const SEND_MAX_MS = 5_000
 

@@ -72,9 +72,8 @@ describe('a core that starts', () => {
   })
 
   it('becomes ready after its database has stopped resetting connections', async () => {
-    // Migrates before the core starts: a failed migration of the core could leave a lock, which
-    // would delay the next one. Uses a new database, because a core cannot use the secrets that
-    // another core has stored.
+    // Migrates before the core starts: a failed migration of the core could leave a lock, which would delay the next
+    // one. Uses a new database, because a core cannot use the secrets that another core has stored.
     const name = `${database.name}-resets`
     await (await openDatabase({ uri: database.uri, name, timeoutMs: 5000 })).close()
     const { proxy, uri } = await proxyToEngine()

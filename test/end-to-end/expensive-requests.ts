@@ -72,10 +72,7 @@ export interface OperatorCaller {
   session: { sessionId: string; conversationId: string }
 }
 
-/**
- * Returns two callers: an operator with a session at a gateway, and a service with a token at a
- * core.
- */
+/** Returns two callers: an operator with a session at a gateway, and a service with a token at a core. */
 export function operatorCallers(
   { demo, gateways, cores }: Stack,
   session: OperatorCaller['session'],

@@ -21,8 +21,7 @@ import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 import { startTraffic } from './traffic.ts'
 
-// This file tests two cores and two gateways with configured secrets and mutual TLS, as in
-// production.
+// This file tests two cores and two gateways with configured secrets and mutual TLS, as in production.
 const root = join(import.meta.dirname, '../..')
 const database = testDatabase()
 const { first, second } = coreCertificates
@@ -111,10 +110,7 @@ const isReady = (url: string) =>
       .on('error', () => resolve(false))
   })
 
-/**
- * Restarts one process after the other with the current settings, so that another process always
- * answers.
- */
+/** Restarts one process after the other with the current settings, so that another process always answers. */
 async function restartInTurn(parts: Part[]) {
   for (const part of parts) {
     await part.running.stop()
@@ -271,8 +267,7 @@ describe('while visitors send messages', () => {
     await traffic.expectMore()
     expect(await run('core/migrate.ts', ['--rekey'])).toMatch(/Keys that no secret uses: k1$/)
     settings.gateway.CORE_TOKEN = await token('visitors:act')
-    // Gateway 0 has the open stream. It restarts later, so that the stream is open for most of the
-    // test.
+    // Gateway 0 has the open stream. It restarts later, so that the stream is open for most of the test.
     await restartInTurn([gateways[1]!])
     await renew(ada)
     expect(ada.session.renewalToken).toMatch(/^k2\./)

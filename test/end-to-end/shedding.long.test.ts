@@ -35,8 +35,7 @@ it('requests get 503 without memory growth while the database is suspended, and 
   })
   const { origin, siteKey } = stack.demo
   const gatewayUrl = stack.gateways[0]!.url
-  // Creates the sessions one after the other, because the service would reject so many simultaneous
-  // creations.
+  // Creates the sessions one after the other, because the service would reject so many simultaneous creations.
   const browsers: Visitor[] = []
   for (let index = 0; index < visitors; index += 1) browsers.push(await startVisitor({ gatewayUrl, origin, siteKey }))
   for (const visitor of browsers) expect((await visitor.sendUntilAccepted('Before')).status).toBe(202)
@@ -75,8 +74,7 @@ async function startGatewayAlone() {
     CORE_URLS: `http://127.0.0.1:${await freePort()}`,
     CORE_TOKEN: 'an-unused-core-token',
     LOG_LEVEL: 'warn',
-    // The deadline exceeds the test's timeout, so that the test fails if a request waits for the
-    // deadline.
+    // The deadline exceeds the test's timeout, so that the test fails if a request waits for the deadline.
     CORE_DEADLINE_MS: '120000',
   }
   const running = await startProcess({ entry: 'gateway/main.ts', name: 'gateway', env, readyUrl: `${url}/livez` })

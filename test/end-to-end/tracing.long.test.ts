@@ -128,8 +128,7 @@ it('a gateway without a tracing endpoint creates no spans and does not forward t
   const plain = await stack.addGateway({ TRUST_PROXY: '1' })
   const traceparent = newTraceparent()
   expect((await send('Off', traceparent, plain.url)).status).toBe(202)
-  // Tracing is on in the core, so the core would report a span if the gateway forwarded
-  // traceparent.
+  // Tracing is on in the core, so the core would report a span if the gateway forwarded traceparent.
   await send('On', newTraceparent())
   await new Promise((resolve) => setTimeout(resolve, 500))
   expect(collector.spans.filter(({ traceId }) => traceId === traceparent.split('-')[1])).toEqual([])

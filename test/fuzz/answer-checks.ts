@@ -3,9 +3,7 @@ import { internals } from '../support/leaks.ts'
 import type { RawAnswer, RawRequest } from './raw-client.ts'
 import type { RpcAnswer, RpcRequest } from './rpc-client.ts'
 
-/**
- * Lists how a gateway's response violates the contract. The list is empty if the response is valid.
- */
+/** Lists how a gateway's response violates the contract. The list is empty if the response is valid. */
 export function routeProblems(request: RawRequest, answer: RawAnswer, document: DocumentCheck): string[] {
   const { status, headers, rest } = answer
   const text = answer.body.toString('utf8')
@@ -26,8 +24,7 @@ export function routeProblems(request: RawRequest, answer: RawAnswer, document: 
 }
 
 /**
- * Returns true for documentation, the console and the widget. Their files may contain words that
- * match `internals`.
+ * Returns true for documentation, the console and the widget. Their files may contain words that match `internals`.
  */
 const isPage = ({ target }: RawRequest) => /^\/(docs|console|widget)/.test(target)
 
@@ -54,10 +51,7 @@ function envelopeProblems(body: unknown, headers: Headers): string[] {
   return problems
 }
 
-/**
- * Returns true if the gateway rejected the request before routing, because of its HTTP syntax, URL
- * or headers.
- */
+/** Returns true if the gateway rejected the request before routing, because of its HTTP syntax, URL or headers. */
 function isMalformed(body: unknown): boolean {
   const { issues } = (body ?? {}) as { issues?: { path: string; rule: string }[] }
   return (
@@ -66,23 +60,17 @@ function isMalformed(body: unknown): boolean {
 }
 
 /**
- * Messages of Connect and gRPC about invalid frames. Responses with these messages have the
- * protocol's own error codes instead of public codes. This is allowed, because only callers with a
- * valid token get them.
+ * Messages of Connect and gRPC about invalid frames. Responses with these messages have the protocol's own error
+ * codes instead of public codes. This is allowed, because only callers with a valid token get them.
  */
 const protocolErrors =
   /parse binary|compressed envelope|protocol error|protocol%20error|parse%20binary|compressed%20envelope/
 const serverErrorCodes = new Set(['internal', 'unknown', 'data_loss', 'unavailable'])
 const serverErrorGrpcStatuses = new Set(['2', '13', '14', '15'])
-/**
- * Allowed HTTP statuses of Connect, gRPC and gRPC-Web, including statuses for an invalid protocol
- * or method.
- */
+/** Allowed HTTP statuses of Connect, gRPC and gRPC-Web, including statuses for an invalid protocol or method. */
 const httpStatuses = new Set([200, 400, 401, 403, 404, 405, 408, 409, 412, 415, 429, 499, 501, 504, 505])
 
-/**
- * Lists how a core's response violates the protocol. The list is empty if the response is valid.
- */
+/** Lists how a core's response violates the protocol. The list is empty if the response is valid. */
 export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): string[] {
   const text = body.toString('utf8') + (trailers['grpc-message'] ?? headers['grpc-message'] ?? '')
   if (protocolErrors.test(text)) return []
@@ -98,9 +86,8 @@ export function rpcProblems({ status, headers, trailers, body }: RpcAnswer): str
 }
 
 /**
- * Lists the problems of a call that the core reset. A reset is allowed only for gRPC calls with
- * JSON. gRPC sends the error message in a header, and a header cannot contain a lone surrogate from
- * the invalid JSON.
+ * Lists the problems of a call that the core reset. A reset is allowed only for gRPC calls with JSON. gRPC sends the
+ * error message in a header, and a header cannot contain a lone surrogate from the invalid JSON.
  */
 export function resetProblems({ headers }: RpcRequest, error: Error): string[] {
   const inHeader = /^application\/grpc(-web)?\+json/.test(headers['content-type'] ?? '')

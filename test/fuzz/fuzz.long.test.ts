@@ -8,9 +8,7 @@ import { until } from '../support/until.ts'
 import { restoreSite } from './fixtures.ts'
 import { fuzz } from './fuzz.ts'
 
-/**
- * Allowed memory growth. Normal requests need less memory; a leak in every request would need more.
- */
+/** Allowed memory growth. Normal requests need less memory; a leak in every request would need more. */
 const maxGrowthBytes = 400 * 2 ** 20
 const stack = useLocalStack({ env: { RATE_LIMIT_FACTOR: '100000' } })
 

@@ -38,10 +38,7 @@ export interface FuzzOptions {
 
 const concurrency = 16
 
-/**
- * Sends hostile requests to every route of a gateway and every RPC method of a core. Checks the
- * responses.
- */
+/** Sends hostile requests to every route of a gateway and every RPC method of a core. Checks the responses. */
 export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptions): Promise<FuzzReport> {
   const gatewayUrl = stack.gateways[0]!.url
   const document = await loadDocument(gatewayUrl)
@@ -64,10 +61,7 @@ export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptio
     if (problems.length > 0) report.findings.push({ where, seed: caseSeed, problems, request })
   }
 
-  /**
-   * Creates the cases of all routes. Each route gets its own session, because a case may end the
-   * session.
-   */
+  /** Creates the cases of all routes. Each route gets its own session, because a case may end the session. */
   async function routeJobs(roundSeed: number) {
     const fixturesByRoute = await Promise.all([...operations, undefined].map(() => newFixtures(stack)))
     return [
@@ -86,8 +80,7 @@ export async function fuzz({ stack, seed, casesEach, shouldContinue }: FuzzOptio
 
   async function rpcJobs(roundSeed: number) {
     const fixtures = await newFixtures(stack)
-    // Calls of delete methods get their own site, because they must not delete the site that all
-    // other calls use.
+    // Calls of delete methods get their own site, because they must not delete the site that all other calls use.
     const ofDeletions = await deletable(stack, fixtures)
     return methods.flatMap((method, index) =>
       fc

@@ -74,9 +74,7 @@ export function sendRaw(url: string, bytes: Uint8Array): Promise<RawAnswer> {
   })
 }
 
-/**
- * Returns true if the headers announce an event stream. The server does not end an event stream.
- */
+/** Returns true if the headers announce an event stream. The server does not end an event stream. */
 const isStream = (chunks: Buffer[]) =>
   /^content-type: text\/event-stream/im.test(Buffer.concat(chunks).toString('latin1', 0, 4096))
 

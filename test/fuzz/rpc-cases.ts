@@ -9,10 +9,7 @@ import type { RpcRequest } from './rpc-client.ts'
 
 type Format = 'json' | 'proto'
 
-/**
- * RPC protocols by content type. In Connect streams, gRPC and gRPC-Web, each message has a frame
- * header.
- */
+/** RPC protocols by content type. In Connect streams, gRPC and gRPC-Web, each message has a frame header. */
 const protocols: { type: string; format: Format; framed: boolean; streams: boolean | undefined }[] = [
   { type: 'application/json', format: 'json', framed: false, streams: false },
   { type: 'application/proto', format: 'proto', framed: false, streams: false },

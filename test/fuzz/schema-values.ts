@@ -3,10 +3,7 @@ import fc from 'fast-check'
 // biome-ignore lint/suspicious/noExplicitAny: JSON Schema is untyped here
 type Schema = any
 
-/**
- * Existing values by field name. Some requests use them, so that they pass validation and find
- * resources.
- */
+/** Existing values by field name. Some requests use them, so that they pass validation and find resources. */
 export type KnownValues = Readonly<Record<string, readonly unknown[]>>
 
 /**

@@ -1,7 +1,4 @@
-/**
- * Addresses at the edges of every special range, and metadata addresses of clouds. All must be
- * rejected.
- */
+/** Addresses at the edges of every special range, and metadata addresses of clouds. All must be rejected. */
 export const refusedV4 = [
   ['0.0.0.0', '0.255.255.255', '10.0.0.0', '10.255.255.255', '100.64.0.0', '100.127.255.255', '127.0.0.0'],
   ['127.0.0.1', '127.255.255.255', '169.254.0.0', '169.254.169.254', '169.254.255.255', '172.16.0.0'],

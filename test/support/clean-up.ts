@@ -1,9 +1,8 @@
 const steps: (() => unknown)[] = []
 
 /**
- * Registers a step that runs after the last test of the current file, in reverse order of
- * registration. Hooks and tests must use this function instead of `afterAll`: Vitest ignores an
- * `afterAll` that a running hook or test calls.
+ * Registers a step that runs after the last test of the current file, in reverse order of registration. Hooks and
+ * tests must use this function instead of `afterAll`: Vitest ignores an `afterAll` that a running hook or test calls.
  */
 export function atFileEnd(step: () => unknown): void {
   steps.push(step)

@@ -35,8 +35,7 @@ export const [serverKind, clientKind] = [2, 3]
 export const newTraceparent = () => `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`
 
 /**
- * Returns a function that is true for child spans of `parent`. If `kind` is set, the child must
- * also have this kind.
+ * Returns a function that is true for child spans of `parent`. If `kind` is set, the child must also have this kind.
  */
 export const childOf = (parent: CollectedSpan, kind?: number) => (span: CollectedSpan) =>
   span.parentSpanId === parent.spanId && span.traceId === parent.traceId && (kind === undefined || span.kind === kind)

@@ -10,9 +10,7 @@ import { until } from './until.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /**
-     * URI of the database engine of the test run. Tests call `testDatabase()` to get a database.
-     */
+    /** URI of the database engine of the test run. Tests call `testDatabase()` to get a database. */
     mongodbUri: string
   }
 }

@@ -167,15 +167,11 @@ export async function startFaultyProxy(
   }
 }
 
-/**
- * Start of a `getMore` command in BSON: the field `getMore` (an int64), followed by `collection`.
- */
+/** Start of a `getMore` command in BSON: the field `getMore` (an int64), followed by `collection`. */
 const asksForMore = Buffer.from('\x12getMore\0', 'latin1')
 const ofWakeups = Buffer.from('\x02collection\0\x08\0\0\0wakeups\0', 'latin1')
 
-/**
- * Returns the ids of wake-up cursors in the `getMore` commands of a chunk of the MongoDB protocol.
- */
+/** Returns the ids of wake-up cursors in the `getMore` commands of a chunk of the MongoDB protocol. */
 function followedCursors(chunk: Buffer): bigint[] {
   const at = chunk.indexOf(asksForMore)
   if (at < 0) return []

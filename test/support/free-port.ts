@@ -10,9 +10,7 @@ import { join } from 'node:path'
  */
 const firstPort = 20_000
 const portCount = 12_000
-/**
- * Contains one file for each port that a test process has reserved, with the id of that process.
- */
+/** Contains one file for each port that a test process has reserved, with the id of that process. */
 const reservations = join(tmpdir(), 'service-test-ports')
 
 let next = Math.floor(Math.random() * portCount)

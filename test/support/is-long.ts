@@ -9,9 +9,8 @@ export const isLong = mode === 'long'
 export const itLong = it.skipIf(mode === 'test')
 
 /**
- * Returns the parameters of a property test. `npm run test:long` checks `all` cases, and `npm test`
- * checks `all / share` cases. Each run of the suite generates other cases, so that many cases are
- * checked over time.
+ * Returns the parameters of a property test. `npm run test:long` checks `all` cases, and `npm test` checks `all /
+ * share` cases. Each run of the suite generates other cases, so that many cases are checked over time.
  */
 export const runs = (all: number, share = 40): { numRuns: number } => ({
   numRuns: isLong ? all : Math.max(1, Math.round(all / share)),

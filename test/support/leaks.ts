@@ -23,10 +23,7 @@ export const internals = /\n\s+at .+:\d+:\d+|node_modules|mongodb|ECONN[A-Z]|E11
 /** Words that no response may contain unless it repeats them from hostile input. */
 export const internalWords = /\bat .+:\d+:\d+|mongo|ECONN|127\.0\.0\.1:\d+|\.ts\b|grpc|kid|secret/i
 
-/**
- * Lists the secrets in a text. Each entry has the kind and the preceding text, but not the secret
- * itself.
- */
+/** Lists the secrets in a text. Each entry has the kind and the preceding text, but not the secret itself. */
 export function leaksIn(text: string): string[] {
   return kinds.flatMap(([name, pattern]) => {
     const found = pattern.exec(text)

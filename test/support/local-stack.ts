@@ -47,9 +47,8 @@ export interface LocalStackOptions {
 }
 
 /**
- * Starts gateways and cores in this process. They use HTTP between each other and stop at the end
- * of the test file. For tests that kill no process: `startStack` starts processes, which takes
- * seconds of processor time.
+ * Starts gateways and cores in this process. They use HTTP between each other and stop at the end of the test file.
+ * For tests that kill no process: `startStack` starts processes, which takes seconds of processor time.
  */
 export async function startLocalStack({
   database,

@@ -3,10 +3,7 @@ import type { Clock } from '../../browser/platform.ts'
 export interface ManualClock extends Clock {
   /** Advances the time and runs due timers in order. */
   advance(ms: number): void
-  /**
-   * Advances the time without running timers, as if the computer slept. The next `advance` runs
-   * them.
-   */
+  /** Advances the time without running timers, as if the computer slept. The next `advance` runs them. */
   sleep(ms: number): void
   /** Returns the milliseconds until the next timer that is at least `minMs` away. */
   nextIn(minMs?: number): number | undefined

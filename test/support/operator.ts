@@ -22,9 +22,7 @@ export interface Operator {
   operators: Client<typeof OperatorService>
 }
 
-/**
- * Creates Connect clients that send a service token, as internal services and operators' tools do.
- */
+/** Creates Connect clients that send a service token, as internal services and operators' tools do. */
 export function operatorOf(coreUrl: string, token: string): Operator {
   const authorize: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`)

@@ -117,10 +117,7 @@ interface Answer {
   result: Record<string, unknown>
 }
 
-/**
- * Starts MiniBrowser, the small browser of WebKitGTK, on a virtual display. WebDriver over HTTP
- * controls it.
- */
+/** Starts MiniBrowser, the small browser of WebKitGTK, on a virtual display. WebDriver over HTTP controls it. */
 async function startWebKit(): Promise<OtherBrowser> {
   const port = await freePort()
   const child = spawn('xvfb-run', ['-a', 'WebKitWebDriver', `--port=${port}`], { stdio: 'ignore', detached: true })

@@ -14,9 +14,7 @@ declare module 'vitest' {
 /** `npm start` and `npm run serve` print a sign-in link on a line of its own. No log line may contain one. */
 const withoutSignInLink = (text: string) => text.replaceAll(/^ {2}https?:\S+\/console\/#sign-in=[\w-]{43}$/gm, '')
 
-/**
- * Stores the output of all started processes. Fails the test run if the output contains a secret.
- */
+/** Stores the output of all started processes. Fails the test run if the output contains a secret. */
 export default (project: TestProject) => {
   const folder = mkdtempSync(join(tmpdir(), 'service-output-'))
   project.provide('processOutput', folder)

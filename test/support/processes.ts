@@ -56,10 +56,7 @@ export type StartedProcess = {
 
 /** A process that executes commands one at a time. */
 export interface CommandProcess extends StartedProcess {
-  /**
-   * Sends a command and returns the answer of the process. Rejects if the process answers with an
-   * error.
-   */
+  /** Sends a command and returns the answer of the process. Rejects if the process answers with an error. */
   call<Answer>(command: object): Promise<Answer>
 }
 
@@ -130,10 +127,7 @@ function launchNode({ entry, name = entry, root = ownRoot, ...spec }: ProcessSpe
   return launched
 }
 
-/**
- * Folder of Node's compile cache. With it, a process does not compile modules that an earlier
- * process has loaded.
- */
+/** Folder of Node's compile cache. With it, a process does not compile modules that an earlier process has loaded. */
 const compileCache = join(ownRoot, '.cache/node')
 
 function launch(

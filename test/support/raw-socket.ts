@@ -7,15 +7,9 @@ export interface RawSocket {
   text(): string
   /** Returns true if the server has ended its side of the connection. */
   isEnded(): boolean
-  /**
-   * Time when the server ended its side, measured with `performance.now()`. 0 if the server has not
-   * ended it.
-   */
+  /** Time when the server ended its side, measured with `performance.now()`. 0 if the server has not ended it. */
   endedAt: number
-  /**
-   * Time when the connection was reset, measured with `performance.now()`. 0 if no reset has
-   * arrived.
-   */
+  /** Time when the connection was reset, measured with `performance.now()`. 0 if no reset has arrived. */
   brokenAt: number
   /** Resolves with all received text when the server has ended its side. */
   ended: Promise<string>
@@ -25,10 +19,7 @@ export interface RawSocket {
 
 export interface RawSocketOptions {
   encoding?: BufferEncoding
-  /**
-   * If true, the client keeps its side of the connection open after the server has ended its side.
-   * Default: true.
-   */
+  /** If true, the client keeps its side of the connection open after the server has ended its side. Default: true. */
   allowHalfOpen?: boolean
   /** Default: 127.0.0.1. */
   host?: string

@@ -16,9 +16,7 @@ const answer = (status: number, headers: Record<string, string> = {}): Behaviour
   return (_request, response) => response.writeHead(status, headers).end('{"received":true}')
 }
 
-/**
- * Returns a behaviour that writes raw bytes to the connection instead of using Node's HTTP server.
- */
+/** Returns a behaviour that writes raw bytes to the connection instead of using Node's HTTP server. */
 const raw = (write: (socket: Socket) => void): Behaviour => {
   return ({ socket }) => write(socket)
 }
@@ -35,17 +33,14 @@ function repeat(socket: Socket, text: string | Buffer, everyMs = 0): void {
 const head = (length: number | string) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`
 
 /**
- * Resets the TCP connection. A TLS connection is closed without close_notify instead, because Node
- * cannot reset it.
+ * Resets the TCP connection. A TLS connection is closed without close_notify instead, because Node cannot reset it.
  */
 function reset(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
 
-/**
- * Behaviours of the receiver by path. Other paths, such as `/200`, return the status in their name.
- */
+/** Behaviours of the receiver by path. Other paths, such as `/200`, return the status in their name. */
 export const behaviours: Record<string, Behaviour> = {
   '302-to-metadata': answer(302, { location: 'http://169.254.169.254/latest/meta-data/' }),
   '302-to-elsewhere': (request, response) =>

@@ -9,9 +9,8 @@ const medianMs = 15
 const fewestTests = 1_000
 
 /**
- * Prints the tests of `npm test` that take more than two seconds and are not listed in
- * `journeys.ts`. Durations are compared with the median of the same run, so that a slow or busy
- * machine changes nothing.
+ * Prints the tests of `npm test` that take more than two seconds and are not listed in `journeys.ts`. Durations are
+ * compared with the median of the same run, so that a slow or busy machine changes nothing.
  */
 export class SlowTests implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {

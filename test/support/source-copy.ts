@@ -7,10 +7,7 @@ const linkedEntries = ['node_modules', '.cache']
 /** Files and folders of the project that cores, gateways and workers do not need. */
 const excludedEntries = ['.git', '.data', 'bench', 'browser', 'console', 'docs', 'widget', ...linkedEntries]
 
-/**
- * A replacement of a text in the source. The text must occur exactly once in the folder. White
- * space may differ.
- */
+/** A replacement of a text in the source. The text must occur exactly once in the folder. White space may differ. */
 export interface SourceChange {
   folder: string
   from: string
@@ -18,8 +15,7 @@ export interface SourceChange {
 }
 
 /**
- * Applies the replacement to the file that contains the text. Returns the file's path and new
- * source.
+ * Applies the replacement to the file that contains the text. Returns the file's path and new source.
  *
  * @throws if the text does not occur exactly once in the folder
  */

@@ -29,10 +29,7 @@ export interface RunningStack {
   gateways: { url: string }[]
   /** Creates clients of a core, which send the demo's service token. */
   operator(core?: number): Operator
-  /**
-   * Starts a visitor of the demo site at the first gateway. The options can change site and
-   * gateway.
-   */
+  /** Starts a visitor of the demo site at the first gateway. The options can change site and gateway. */
   newVisitor(options?: Partial<VisitorOptions>): Promise<Visitor>
   /** Starts another gateway for the same cores. */
   addGateway(env: Record<string, string>): Promise<{ url: string }>
@@ -59,10 +56,7 @@ export interface StackOptions {
   root?: string
 }
 
-/**
- * Starts gateways and cores in separate processes. They share one database engine and one data
- * folder.
- */
+/** Starts gateways and cores in separate processes. They share one database engine and one data folder. */
 export async function startStack({
   database,
   cores = 1,

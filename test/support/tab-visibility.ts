@@ -1,9 +1,6 @@
 import type { Page } from 'playwright-core'
 
-/**
- * Sets the visibility that the scripts of a tab read. A headless browser reports every tab as
- * visible.
- */
+/** Sets the visibility that the scripts of a tab read. A headless browser reports every tab as visible. */
 export async function setVisible(page: Page, isVisible: boolean) {
   await page.evaluate(`
     Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${isVisible ? 'visible' : 'hidden'}' })

@@ -1,9 +1,7 @@
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import type { Operator } from './operator.ts'
 
-/**
- * Follows the presence of a workspace's visitors on an inbox stream. Reconnects after a failure.
- */
+/** Follows the presence of a workspace's visitors on an inbox stream. Reconnects after a failure. */
 export function followPresence({ messaging }: Operator, workspaceId: string) {
   const abort = new AbortController()
   let states = new Map<string, Presence>()

@@ -46,10 +46,7 @@ export interface Visitor {
   sendUntilAccepted(body: string, clientOperationId?: string): Promise<Answer>
   // biome-ignore lint/suspicious/noExplicitAny: tests check the raw response
   history(options?: { via?: string }): Promise<any[]>
-  /**
-   * Reads all history pages from the oldest message. Also returns the `lastSequence` of the last
-   * page.
-   */
+  /** Reads all history pages from the oldest message. Also returns the `lastSequence` of the last page. */
   readPages(options?: {
     via?: string
     limit?: number

@@ -1,6 +1,5 @@
-// `npm run verify -- rehearsal`: upgrades a running service from the last release to this source,
-// under traffic. Prints broken guarantees.
-// Example: `npm run verify -- rehearsal --from 1.0.0 --seed 7`
+// `npm run verify -- rehearsal`: upgrades a running service from the last release to this source, under traffic.
+// Prints broken guarantees. Example: `npm run verify -- rehearsal --from 1.0.0 --seed 7`
 import { parseArgs } from 'node:util'
 import { rules } from '../chaos/checker.ts'
 import { rehearse } from './rehearsal.ts'

@@ -14,9 +14,8 @@ export interface RehearsalReport extends Report {
 const besideMs = 1_500
 
 /**
- * Upgrades a running service from the source in `oldRoot` to the present source, part by part under
- * traffic. Rolls it back, upgrades it again and contracts the database. The report has every broken
- * guarantee.
+ * Upgrades a running service from the source in `oldRoot` to the present source, part by part under traffic. Rolls it
+ * back, upgrades it again and contracts the database. The report has every broken guarantee.
  */
 export async function rehearse(options: {
   oldRoot: string

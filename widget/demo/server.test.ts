@@ -21,9 +21,7 @@ beforeAll(async () => {
   origin = await startShop()
 })
 
-/**
- * Returns a function that sends requests like a browser, with the cookie and the `Origin` header.
- */
+/** Returns a function that sends requests like a browser, with the cookie and the `Origin` header. */
 function visitor() {
   let cookie = ''
   return async (path: string, form?: Record<string, string>, headers: Record<string, string> = {}) => {

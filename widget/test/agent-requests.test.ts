@@ -159,8 +159,7 @@ describe('agents’ screenshot requests', () => {
 
 describe('agents’ requests', () => {
   it('an agent’s request expires on time even if the browser clock is wrong', async () => {
-    // The browser's clock is five minutes ahead of the server's. The client learns this from the time in
-    // its grant.
+    // The browser's clock is five minutes ahead of the server's. The client learns this from the time in its grant.
     const serverNow = () => clock.now() - 300_000
     await restart({ capabilities: { screenshots: true } }, serverNow)
     const harness = await started()

@@ -1,9 +1,6 @@
 import { createServiceClient } from '../src/client-entry.ts'
 
-/**
- * Script of a test page with a headless client. The test calls `startClient(serverUrl)` and then
- * uses `client`.
- */
+/** Script of a test page with a headless client. The test calls `startClient(serverUrl)` and then uses `client`. */
 Object.assign(globalThis, {
   startClient(apiBaseUrl: string) {
     const client = createServiceClient({ siteKey: 'pk_friendly', apiBaseUrl })

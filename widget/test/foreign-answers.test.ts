@@ -5,9 +5,7 @@ import { serverPerTest } from './server-per-test.ts'
 
 const { clock, server } = serverPerTest()
 
-/**
- * Answers that do not come from the service but from proxies, captive portals or default backends.
- */
+/** Answers that do not come from the service but from proxies, captive portals or default backends. */
 const answers: Record<string, () => Response> = {
   'a page with 404': () => new Response('<h1>404 page not found</h1>', { status: 404 }),
   'a page with 401': () => new Response('<h1>Sign in</h1>', { status: 401 }),

@@ -45,8 +45,7 @@ export function createScenarioFeatures(now: () => number) {
     },
 
     /**
-     * Handles requests whose path contains `part`, but delays their answers until the returned
-     * function is called.
+     * Handles requests whose path contains `part`, but delays their answers until the returned function is called.
      */
     hold(part: string): () => void {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -96,8 +95,7 @@ export function createScenarioFeatures(now: () => number) {
   }
 
   /**
-   * Handles a request once per idempotency key. A later request with the same key gets the answer
-   * of the first one.
+   * Handles a request once per idempotency key. A later request with the same key gets the answer of the first one.
    */
   function once(seen: SeenRequest): Answered {
     const key = `${seen.path} ${seen.headers['idempotency-key']}`

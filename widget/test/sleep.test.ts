@@ -148,8 +148,7 @@ describe('a grant that the service rejects as expired', () => {
   })
 
   /**
-   * Returns a clock that stands still for the next `ms` milliseconds of the test's time, and runs
-   * late afterwards.
+   * Returns a clock that stands still for the next `ms` milliseconds of the test's time, and runs late afterwards.
    */
   function behind(ms: number) {
     const beganMs = clock.now()
