@@ -23,6 +23,20 @@ const newVisitor = (): Promise<Visitor> => stack.newVisitor()
 
 const ada = { displayName: 'Ada' }
 
+describe('the presence of a visitor', () => {
+  it('cannot be reported with an invalid tab or state, or after the session is revoked', async () => {
+    const visitor = await newVisitor()
+    const body = { tab: 'a', state: 'here' }
+    for (const invalid of [{}, { ...body, tab: '' }, { ...body, tab: 'a b' }, { ...body, state: 'gone' }])
+      expect((await visitor.call('POST', '/presence', { body: invalid })).body.code).toBe('ValidationFailed')
+    await onA.sessions.revokeSession({ sessionId: visitor.session.sessionId })
+    await until('the refusal', async () => {
+      const { body: answer } = await visitor.call('POST', '/presence', { body })
+      return answer?.code === 'SessionRevoked'
+    })
+  })
+})
+
 describe('an operator’s inbox stream from another core', () => {
   it('gets messages, typing, assignment, closing and reopening live, and the state `sent` of the visitor’s messages', async () => {
     const inbox = watchInbox(onB, stack.demo.workspaceId)
@@ -106,19 +120,5 @@ describe('an operator’s inbox stream from another core', () => {
     await again.ready()
     await stack.cores[1]!.start()
     again.close()
-  })
-})
-
-describe('the presence of a visitor', () => {
-  it('cannot be reported with an invalid tab or state, or after the session is revoked', async () => {
-    const visitor = await newVisitor()
-    const body = { tab: 'a', state: 'here' }
-    for (const invalid of [{}, { ...body, tab: '' }, { ...body, tab: 'a b' }, { ...body, state: 'gone' }])
-      expect((await visitor.call('POST', '/presence', { body: invalid })).body.code).toBe('ValidationFailed')
-    await onA.sessions.revokeSession({ sessionId: visitor.session.sessionId })
-    await until('the refusal', async () => {
-      const { body: answer } = await visitor.call('POST', '/presence', { body })
-      return answer?.code === 'SessionRevoked'
-    })
   })
 })
