@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { bodySignature } from '../../contract/webhook-headers.ts'
-import { testDeliveries } from '../test/deliveries.ts'
+import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { activatedSecrets, activeSecret, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
 
 const test = testDeliveries()
@@ -49,6 +49,12 @@ describe('the activation of a rotated secret', () => {
     const claimed = await claimOne()
     expect(isSignedWith(claimed, secret)).toBe(true)
     expect(claimed.headers['webhook-signature']!.split(' ')).toHaveLength(1)
+  })
+
+  it('a rotation with an overlap of more than a week is rejected', async () => {
+    const { operator, subscriptionId } = await test.newScene()
+    const rotated = operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 604_801 })
+    expect(await issuesOf(rotated)).toEqual(['/overlapSeconds maximum'])
   })
 
   it('a rotation without an overlap needs no activation', async () => {

@@ -10,7 +10,6 @@ beforeAll(() => test.open())
 beforeEach(() => test.clear())
 
 const second = 1000
-const hour = 3_600_000
 
 describe('a caller without the scope of the data', () => {
   const unmapped = { destinationUrl: 'https://other.example/in' }
@@ -146,30 +145,6 @@ describe('subscriptions', () => {
     ])
     expect(audit[4]!.attemptId).toBe(attemptId)
     expect(audit[2]!.disabledReason).toBe(DisabledReason.OPERATOR)
-  })
-})
-
-describe('the rotation of a secret', () => {
-  it('the rotation of a secret lets both the new and the old secret sign each request until the overlap ends', async () => {
-    const { operator, subscriptionId, send, secret: old } = await test.newScene()
-    const { secret, subscription } = await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 3600 })
-    expect(secret).not.toBe(old)
-    expect(subscription!.secrets).toMatchObject([{ masked: `${secret.slice(0, 10)}••••` }, {}])
-    expect(subscription!.secrets[1]!.expiresAt).toBeDefined()
-    await send()
-    const worker = await test.worker()
-    const signatures = async () => {
-      const [claimed] = await worker.claim()
-      await worker.answer(claimed!, 503)
-      test.advance(hour)
-      return claimed!.headers['webhook-signature']!.split(' ')
-    }
-    const [during, after] = [await signatures(), await signatures()]
-    expect(during).toHaveLength(2)
-    expect(after).toHaveLength(1)
-    expect(await issuesOf(operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 604_801 }))).toEqual([
-      '/overlapSeconds maximum',
-    ])
   })
 })
 

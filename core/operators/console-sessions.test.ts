@@ -144,16 +144,6 @@ describe('a workspace session', () => {
 })
 
 describe('a console session', () => {
-  it('gets a new secret at each sign-in, and the replaced session ends', async () => {
-    const first = await newSession()
-    const second = await (await gateway()).signIn(
-      byLink(await newLink(), { replacedSecret: first.sessionSecret, displayName: 'Bea' }),
-    )
-    expect(second.sessionSecret).not.toBe(first.sessionSecret)
-    await expect(list(cores.core, first.sessionSecret)).rejects.toThrow('Unauthenticated')
-    await list(cores.core, second.sessionSecret)
-  })
-
   it('ends on all cores when the operator signs out, and its streams end', async () => {
     const { sessionSecret } = await newSession()
     const watching = [cores.core, cores.other].map(async (core) => {
