@@ -129,28 +129,6 @@ describe('the sender', () => {
     expect(receiver.requests).toHaveLength(requests + 1)
     await sender.close()
   })
-
-  it.each([...refusedV4, ...refusedV6.filter((address) => !address.includes('%'))])(
-    'the sender does not follow a redirect to %s',
-    async (address) => {
-      receiver.on('/redirect', (_request, response) =>
-        response.writeHead(307, { location: `http://${inUrl(address)}:${receiver.port}/200` }).end(),
-      )
-      const allowing = createAddressCheck({ allowedCidrs: ['127.0.0.1/32'] })
-      const sender = createSender({
-        resolver: createResolver({ isAllowed: allowing }),
-        responseMaxBytes: 65_536,
-        maxIdle: 4,
-      })
-      const url = `${receiver.http}/redirect`
-      const reached = await connectionsOf(async () => {
-        const outcome = await sender.send({ url, headers: {}, body: new Uint8Array(2), deadlineMs: 20_000 }, never)
-        expect(outcome).toEqual({ case: 'response', value: { status: 307 } })
-      })
-      expect(reached).toBe(1)
-      await sender.close()
-    },
-  )
 })
 
 describe('proxy environment variables', () => {
