@@ -167,6 +167,20 @@ describe('stream resets', () => {
   })
 })
 
+describe('the client in a browser without a network', () => {
+  it('without a network, the client does not report the chat as online; it resumes when the network returns', async () => {
+    const harness = createClientHarness(server, 'pk_friendly')
+    await harness.started()
+    harness.signal('offline')
+    await until(() => harness.client.connection() === 'reconnecting')
+    server.conversation('pk_friendly').agentSays('meanwhile')
+    harness.signal('online')
+    await until(() => harness.client.connection() === 'online' && harness.bodies().length === 1)
+    expect(harness.bodies()).toEqual(['meanwhile'])
+    expect(harness.count('message.received')).toBe(1)
+  })
+})
+
 describe('terminal errors', () => {
   it.each([
     ['session.expired', 'SessionExpired', 401],
