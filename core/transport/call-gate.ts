@@ -1,11 +1,11 @@
-import { getOption } from '@bufbuild/protobuf'
+import { type DescMethod, getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
-import { admission, Places } from '#proto/access/v1/access_pb.js'
+import { admission, Places, scope } from '#proto/access/v1/access_pb.js'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type Caller, TokenRefusal } from '../workspaces/access.ts'
-import { accessOf, authenticationKey, authenticator, perMethod, setCaller } from './caller.ts'
+import { accessOf, authenticationKey, perMethod, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
@@ -26,7 +26,11 @@ export function createCallGate(core: Core) {
   const loggedAt = new Map<TokenRefusal['kind'], number>()
   const placesOf = perMethod((method) => getOption(method, admission).places)
 
-  const authenticate = authenticator(accessOf(core))
+  const access = accessOf(core)
+  const neededScope = perMethod((method) => getOption(method, scope))
+  /** Checks the token of a call, and the scope that the proto declares. Errors: those of `Access.authenticate`. */
+  const authenticate = (method: DescMethod, authorization: string | null) =>
+    access.authenticate(authorization, neededScope(method))
   const waitingMax = config.CALLS_MAX
   /** Places of calls that may wait. Hundreds of short reads at once would delay sends. */
   const queues = {
@@ -77,7 +81,7 @@ export function createCallGate(core: Core) {
         return await enter(context, caller)
       } catch (error) {
         logRefusal(error, `${context.service.typeName}/${context.method.name}`)
-        const rejection = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)
+        const rejection = connectErrorOf(error, context.url, requestHeader, logger)
         countRejection(metrics, context, rejection)
         throw rejection
       }

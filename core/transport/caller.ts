@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type DescMethod, getOption, type Message, toJson } from '@bufbuild/protobuf'
+import { type DescMethod, type Message, toJson } from '@bufbuild/protobuf'
 import { type ContextValues, createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
-import { scope } from '#proto/access/v1/access_pb.js'
 import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { consoleCaller } from '../operators/console-sessions.ts'
-import { type Access, type Caller, createAccess } from '../workspaces/access.ts'
+import { type Caller, createAccess } from '../workspaces/access.ts'
 import { requireLiveToken, useToken } from '../workspaces/tokens.ts'
 import { workspaceSessionsOf } from '../workspaces/workspace-sessions.ts'
 
@@ -22,8 +21,6 @@ export const accessOf = perCore((core) =>
   }),
 )
 
-export type Authenticate = (method: DescMethod, authorization: string | null) => Promise<Caller>
-
 /** Caches what is read from a method: each read of a descriptor's option decodes it again. */
 export function perMethod<T extends {}>(read: (method: DescMethod) => T) {
   const known = new Map<DescMethod, T>()
@@ -32,12 +29,6 @@ export function perMethod<T extends {}>(read: (method: DescMethod) => T) {
     known.set(method, value)
     return value
   }
-}
-
-/** Checks the token of a call, and the scope that the proto declares. Errors: those of `Access.authenticate`. */
-export function authenticator(access: Access): Authenticate {
-  const neededScope = perMethod((method) => getOption(method, scope))
-  return (method, authorization) => access.authenticate(authorization, neededScope(method))
 }
 
 export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)

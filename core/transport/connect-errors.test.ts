@@ -6,7 +6,7 @@ import { connectErrorOf } from './connect-errors.ts'
 it('an unexpected error is logged with the places in the code, and with no line of its message', () => {
   const lines: string[] = []
   const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
-  connectErrorOf(new TypeError('private one\nprivate two'), { url: '/service/Method', header: new Headers() }, logger)
+  connectErrorOf(new TypeError('private one\nprivate two'), '/service/Method', new Headers(), logger)
   expect(JSON.parse(lines[0]!).err).toEqual({
     type: 'TypeError',
     stack: expect.stringContaining('connect-errors.test.ts:'),
@@ -22,6 +22,6 @@ it.each([
 ])('a call whose caller left (%s) is no internal error', (gone) => {
   const lines: string[] = []
   const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
-  const error = connectErrorOf(gone, { url: '/service/Method', header: new Headers() }, logger)
+  const error = connectErrorOf(gone, '/service/Method', new Headers(), logger)
   expect([error.code, lines]).toEqual([Code.Canceled, []])
 })

@@ -20,13 +20,8 @@ export function toErrorInfo(error: unknown): ErrorInfo {
   return create(ErrorInfoSchema, { code: name, retryable, terminal, retryAfter, issues })
 }
 
-interface FailedCall {
-  url: string
-  header: Headers
-}
-
 /** Converts any failure to a Connect error with an ErrorInfo detail. Logs internal failures. */
-export function connectErrorOf(error: unknown, { url, header }: FailedCall, logger: Logger): ConnectError {
+export function connectErrorOf(error: unknown, url: string, header: Headers, logger: Logger): ConnectError {
   // Connect itself creates errors for aborted calls and undecodable messages.
   if (error instanceof ConnectError) return error
   if (isCallerGone(error)) return new ConnectError('the caller closed the connection', Code.Canceled)
@@ -53,7 +48,7 @@ const isCallerGone = (error: unknown) => {
 
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (request) => {
-    const convert = (error: unknown) => connectErrorOf(error, request, logger)
+    const convert = (error: unknown) => connectErrorOf(error, request.url, request.header, logger)
     try {
       const response = await next(request)
       if (!response.stream) return response

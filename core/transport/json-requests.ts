@@ -1,82 +1,34 @@
 import { type DescEnum, type DescMessage, type DescMethod, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
-import {
-  compressedFlag,
-  pipe,
-  transformJoinEnvelopes,
-  transformSplitEnvelope,
-  type UniversalServerRequest,
-} from '@connectrpc/connect/protocol'
+import { createAsyncIterable, type UniversalServerRequest } from '@connectrpc/connect/protocol'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
-import { pointerToken } from '../../contract/errors.ts'
-import { messageMaxBytes } from '../../platform/message-limit.ts'
+import { type FieldIssue, pointerToken } from '../../contract/errors.ts'
 import { ServiceError } from '../errors.ts'
 import { toErrorInfo } from './connect-errors.ts'
 
-interface Issue {
-  path: string
-  rule: string
-}
-
 const maxIssues = 20
 const maxPathLength = 256
-const unaryType = /^application\/json\s*(;|$)/i
-const streamType = /^application\/(connect|grpc|grpc-web)\+json\s*(;|$)/i
 
-/**
- * Rejects unknown fields and enum values of a JSON request with `ValidationFailed`. Otherwise a misspelt
- * field would be ignored without an error. Binary requests may have unknown fields, so that processes of
- * different versions can call each other.
- */
-export function checkJsonRequest(method: DescMethod, given: UniversalServerRequest): UniversalServerRequest {
-  const request = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? withoutQuery(given) : given
-  const type = request.header.get('content-type') ?? ''
-  const body = request.body as AsyncIterable<Uint8Array>
-  if (unaryType.test(type)) return { ...request, body: checkedBody(method.input, body) }
-  return streamType.test(type) ? { ...request, body: checkedEnvelopes(method.input, body) } : request
-}
-
-function withoutQuery(request: UniversalServerRequest) {
-  if (request.method !== 'GET') return request
+/** Moves the JSON message of a GET from the query to the body. */
+export function withoutQuery(method: DescMethod, request: UniversalServerRequest): UniversalServerRequest {
+  const mayGet = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+  if (request.method !== 'GET' || !mayGet) return request
   const query = new URL(request.url).searchParams
   if (query.get('encoding') !== 'json' || query.has('compression')) return request
   const message = Buffer.from(query.get('message') ?? '', query.get('base64') === '1' ? 'base64url' : 'utf8')
   const header = new Headers(request.header)
   header.set('content-type', 'application/json')
   header.delete('content-encoding')
-  return { ...request, method: 'POST', header, body: bodyOf(message) }
+  return { ...request, method: 'POST', header, body: createAsyncIterable([message]) }
 }
 
-async function* bodyOf(bytes: Uint8Array) {
-  yield bytes
-}
-
-async function* checkedBody(type: DescMessage, body: AsyncIterable<Uint8Array>) {
-  const parts: Uint8Array[] = []
-  for await (const part of body) {
-    parts.push(part)
-    yield part
-  }
-  requireKnown(type, Buffer.concat(parts))
-}
-
-function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>) {
-  return pipe(
-    body,
-    transformSplitEnvelope(messageMaxBytes),
-    async function* (envelopes) {
-      for await (const envelope of envelopes) {
-        if ((envelope.flags & compressedFlag) === 0) requireKnown(type, envelope.data)
-        yield envelope
-      }
-    },
-    transformJoinEnvelopes(),
-  )
-}
-
-/** Throws `ValidationFailed` for a message that is not a complete JSON form of its type. */
-function requireKnown(type: DescMessage, bytes: Uint8Array) {
+/**
+ * Rejects unknown fields and enum values of a JSON message with `ValidationFailed`. Otherwise a misspelt
+ * field would be ignored without an error. Binary messages may have unknown fields, so that processes of
+ * different versions can call each other.
+ */
+export function requireKnown(type: DescMessage, bytes: Uint8Array) {
   const issues = issuesOf(type, bytes)
   if (issues.length === 0) return
   const failure = new ServiceError('ValidationFailed', { issues: issues.slice(0, maxIssues) })
@@ -84,9 +36,10 @@ function requireKnown(type: DescMessage, bytes: Uint8Array) {
   throw new ConnectError(describe(issues[0]!), Code.InvalidArgument, undefined, [detail])
 }
 
-const describe = ({ path, rule }: Issue) => (path === '' ? 'ValidationFailed' : `ValidationFailed: ${path} (${rule})`)
+const describe = ({ path, rule }: FieldIssue) =>
+  path === '' ? 'ValidationFailed' : `ValidationFailed: ${path} (${rule})`
 
-function issuesOf(type: DescMessage, bytes: Uint8Array): Issue[] {
+function issuesOf(type: DescMessage, bytes: Uint8Array): FieldIssue[] {
   try {
     const json = JSON.parse(new TextDecoder().decode(bytes)) as JsonValue
     const issues = [...unknownParts(type, json, '')]
@@ -98,7 +51,7 @@ function issuesOf(type: DescMessage, bytes: Uint8Array): Issue[] {
   }
 }
 
-function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generator<Issue> {
+function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generator<FieldIssue> {
   // These types have JSON forms of their own.
   if (type.typeName.startsWith('google.protobuf.') || !isObject(json)) return
   for (const [name, value] of Object.entries(json)) {

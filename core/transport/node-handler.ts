@@ -2,25 +2,31 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
 import { type DescMessage, type DescMethod, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Code, ConnectError, type ConnectRouter, createContextValues } from '@connectrpc/connect'
-import { pipe, transformJoinEnvelopes, transformSplitEnvelope } from '@connectrpc/connect/protocol'
+import {
+  compressedFlag,
+  pipe,
+  transformJoinEnvelopes,
+  transformSplitEnvelope,
+  type UniversalServerRequest,
+} from '@connectrpc/connect/protocol'
 import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { ServiceError } from '../errors.ts'
 import type { Caller } from '../workspaces/access.ts'
+import type { CallGate } from './call-gate.ts'
 import { abortResponse, type CallMemory, type CountedCall, type Response } from './call-memory.ts'
-import { type Authenticate, authenticationKey } from './caller.ts'
+import { authenticationKey } from './caller.ts'
 import type { UnaryMethod } from './dispatcher.ts'
 import { noteToken } from './http2-sessions.ts'
-import { checkJsonRequest } from './json-requests.ts'
+import { requireKnown, withoutQuery } from './json-requests.ts'
 import { requireFewFields, requireFewValues } from './message-fields.ts'
 
 /** The flags and the length before a message in gRPC and gRPC-Web. */
 const prefixBytes = 5
 
 type Request = IncomingMessage | Http2ServerRequest
-type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
 
 /**
  * Plain unary calls take a short way, others Connect's handlers. Where a response cannot
@@ -28,7 +34,7 @@ type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
  * caller waiting and prints the request. This closes the connection.
  */
 export function createNodeHandler(options: {
-  authenticate: Authenticate
+  authenticate: CallGate['authenticate']
   router: ConnectRouter
   find: (name: string) => UnaryMethod | undefined
   memory: CallMemory
@@ -58,14 +64,11 @@ export function createNodeHandler(options: {
     }
     try {
       if (unary && isPlainUnary(request as IncomingMessage)) {
-        return await serveUnary(unary, request as IncomingMessage, response as ServerResponse, {
-          memory: call,
-          shutdown,
-        })
+        return await serveUnary(unary, request as IncomingMessage, response as ServerResponse, call, shutdown)
       }
-      const universal = universalRequestFromNodeRequest(request, response, undefined, values)
-      const limited = unary ? counted(universal, handler.method, call) : countedStream(universal, handler.method, call)
-      const answer = await handler(checkJsonRequest(handler.method, limited))
+      const { method } = handler
+      const universal = withoutQuery(method, universalRequestFromNodeRequest(request, response, undefined, values))
+      const answer = await handler(unary ? counted(universal, method, call) : countedStream(universal, method, call))
       await universalResponseToNodeResponse(answer, response)
     } catch (error) {
       abortResponse(response)
@@ -86,7 +89,7 @@ const hasValidToken = (caller: Promise<Caller>) =>
   )
 
 /** Limits the message of a unary call, which is passed on as a whole. */
-function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
+function counted(request: UniversalServerRequest, { input }: DescMethod, call: CountedCall): UniversalServerRequest {
   const { body, header } = request
   async function* read() {
     const arrived = call.expectProgress()
@@ -103,14 +106,19 @@ function counted(request: UniversalRequest, { input }: DescMethod, call: Counted
     }
     const bytes = Buffer.concat(chunks)
     const type = header.get('content-type') ?? ''
-    requireFewParts(input, type, type.startsWith('application/grpc') ? bytes.subarray(prefixBytes) : bytes)
+    const start = type.startsWith('application/grpc') ? prefixBytes : 0
+    requireFewParts(input, type, bytes.subarray(start))
+    const end = start + (start > 0 && bytes.length >= start ? bytes.readUInt32BE(1) : bytes.length - start)
+    // Connect refuses an envelope that is cut.
+    if (start <= end && end <= bytes.length)
+      requireKnownParts(input, type, bytes.subarray(start, end), start && bytes[0])
     yield bytes
   }
-  return { ...request, body: read() } as UniversalRequest
+  return { ...request, body: read() }
 }
 
 /** Limits the bytes of a stream's messages that have not arrived completely. */
-function countedStream(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
+function countedStream(request: UniversalServerRequest, { input }: DescMethod, call: CountedCall) {
   const type = request.header.get('content-type') ?? ''
   async function* arriving() {
     for await (const chunk of request.body as AsyncIterable<Uint8Array>) {
@@ -124,18 +132,25 @@ function countedStream(request: UniversalRequest, { input }: DescMethod, call: C
     async function* (messages) {
       for await (const message of messages) {
         requireFewParts(input, type, message.data)
+        requireKnownParts(input, type, message.data, message.flags)
         call.release(message.data.length + prefixBytes)
         yield message
       }
     },
     transformJoinEnvelopes(),
   )
-  return { ...request, body } as UniversalRequest
+  return { ...request, body }
 }
 
 function requireFewParts(input: DescMessage, contentType: string, bytes: Uint8Array) {
   if (contentType.includes('json')) requireFewValues(bytes)
   else requireFewFields(input, bytes)
+}
+
+const jsonType = /^application\/((connect|grpc|grpc-web)\+)?json\s*(;|$)/i
+
+function requireKnownParts(input: DescMessage, contentType: string, bytes: Uint8Array, flags = 0) {
+  if (jsonType.test(contentType) && (flags & compressedFlag) === 0) requireKnown(input, bytes)
 }
 
 const type = 'application/proto'
@@ -161,11 +176,12 @@ async function serveUnary(
   { method, run }: UnaryMethod,
   request: IncomingMessage,
   response: ServerResponse,
-  { memory, shutdown }: { memory: CountedCall; shutdown: AbortSignal },
+  memory: CountedCall,
+  shutdown: AbortSignal,
 ) {
   const timeout = request.headers['connect-timeout-ms']
   const timeoutMs = timeout === undefined ? undefined : Number(timeout)
-  const abort = createAbort({ response, shutdown, timeoutMs })
+  const abort = createAbort(response, shutdown, timeoutMs)
   let bytes: Uint8Array
   let error: ConnectError | undefined
   try {
@@ -229,15 +245,7 @@ function readBody(request: IncomingMessage, memory: CountedCall): Promise<Uint8A
 }
 
 /** Creates the signal when a service asks for it. Most never do. */
-function createAbort({
-  response,
-  shutdown,
-  timeoutMs,
-}: {
-  response: ServerResponse
-  shutdown: AbortSignal
-  timeoutMs: number | undefined
-}) {
+function createAbort(response: ServerResponse, shutdown: AbortSignal, timeoutMs = 0) {
   let controller: AbortController | undefined
   let timer: NodeJS.Timeout | undefined
   const stop = () => controller?.abort(new ConnectError('the core is stopping', Code.Unavailable))
@@ -251,7 +259,7 @@ function createAbort({
       if (response.destroyed) leave()
       shutdown.addEventListener('abort', stop)
       response.once('close', leave)
-      if (timeoutMs !== undefined && timeoutMs > 0) timer = setTimeout(expire, timeoutMs)
+      if (timeoutMs > 0) timer = setTimeout(expire, timeoutMs)
       return controller.signal
     },
     end() {
