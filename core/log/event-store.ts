@@ -1,11 +1,4 @@
-import {
-  type Collection,
-  type FindCursor,
-  MongoBulkWriteError,
-  type MongoServerError,
-  ObjectId,
-  type WithId,
-} from 'mongodb'
+import { type Collection, type FindCursor, ObjectId, type WithId } from 'mongodb'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
 import {
@@ -17,7 +10,8 @@ import {
   type OperationKey,
 } from '../log-event.ts'
 import { committed } from '../mongodb/committed.ts'
-import { duplicateIndex, duplicateKey, isDuplicateKey } from '../mongodb/faults.ts'
+import { duplicateIndex } from '../mongodb/faults.ts'
+import { insertAll } from '../mongodb/insert-each.ts'
 
 export type EventDocument = LogEvent
 
@@ -120,16 +114,14 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * is unknown which events were written.
      */
     async insert(batch: LogEvent[]) {
-      const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
-      try {
-        const documents = batch.map((event) => ({ ...event, message: isCompletion(event) ? undefined : event.message }))
-        // For one document, `insertOne` costs the driver and the database less than `insertMany`.
-        if (documents.length === 1) await events.insertOne(documents[0]!)
-        else await events.insertMany(documents, { ordered: false })
-      } catch (error) {
-        for (const [index, outcome] of rejections(error)) outcomes[index] = outcome
-      }
-      return outcomes
+      const documents = batch.map((event) => ({ ...event, message: isCompletion(event) ? undefined : event.message }))
+      const rejected = await insertAll(events, documents)
+      return batch.map((_, index): InsertOutcome => {
+        const rejection = rejected.get(index)
+        const outcome = rejection ? outcomes[duplicateIndex(rejection) ?? ''] : 'inserted'
+        if (!outcome) throw rejection!.error
+        return outcome
+      })
     },
 
     /** Returns the events of these operations, in any order. */
@@ -211,11 +203,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return { ...history, oldestSequence: first?.sequence ?? 0 }
     },
 
-    ofTypes(
-      types: EventType[],
-      { conversationId, after, before }: Range & { before?: number },
-      limit: number,
-    ): Promise<LogEvent[]> {
+    ofTypes(types: EventType[], { conversationId, after, before }: Range & { before?: number }, limit: number) {
       const sequence = { $gt: after, ...(before !== undefined && { $lt: before }) }
       return read({ conversationId, sequence, type: { $in: types } }, { limit, sort: { sequence: 1 } })
     },
@@ -239,7 +227,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * Returns the sequence of the oldest event at or after the time `since`; 0 when there is none.
      * Ignores transient events. With `newest`, searches only the last `newest` events.
      */
-    async oldestSequence(conversationId: string, { since, newest }: { since: Date; newest?: number | undefined }) {
+    async oldestSequence(conversationId: string, { since, newest }: { since: Date; newest?: number }) {
       const options = { ...committed, projection: { _id: 0, sequence: 1 } }
       const ofLog = { conversationId, ...lasting }
       const edge =
@@ -329,20 +317,3 @@ export async function withTexts(events: Collection<EventDocument>, found: LogEve
 }
 
 const outcomes: Record<string, InsertOutcome> = { by_sequence: 'sequence_taken', by_operation: 'operation_taken' }
-
-/** Returns the index of each rejected event and the reason. Rethrows other errors. */
-function rejections(error: unknown): [number, InsertOutcome][] {
-  const isBulk = error instanceof MongoBulkWriteError
-  const single = isDuplicateKey(error)
-    ? [{ index: 0, code: duplicateKey, errmsg: (error as MongoServerError).errmsg }]
-    : []
-  const failures = isBulk ? [error.writeErrors].flat() : single
-  // The driver also reports a broken connection as a failed write. In that case no outcome is known.
-  const isUnknown = failures.length === 0 || (isBulk && error.result.getWriteConcernError() !== undefined)
-  if (isUnknown) throw error
-  return failures.map((failure) => {
-    const outcome = outcomes[duplicateIndex(failure) ?? '']
-    if (!outcome) throw error
-    return [failure.index, outcome]
-  })
-}
