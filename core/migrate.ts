@@ -5,7 +5,7 @@ import { createLogger } from '../platform/observability/logger.ts'
 import { runCommand } from '../platform/settings/start-faults.ts'
 import { type CoreConfig, readCoreConfig, requireSettings } from './config.ts'
 import { forgetWithdrawnKeys } from './database/key-check.ts'
-import { createSealedSecrets, rekey } from './database/rekey.ts'
+import { rekey } from './database/rekey.ts'
 import { openSchemaTools, type SchemaStatus, type SchemaTools } from './database/schema.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
@@ -44,7 +44,7 @@ async function run(tools: SchemaTools, config: CoreConfig, options: Flags) {
     const keys = parseSecretKeys(config.SECRET_KEYS)
     const [{ kid }] = keys
     const box = createSecretBox(createKeyring(keys))
-    const { changed, inUse } = await rekey(createSealedSecrets(tools.collections), box, kid)
+    const { changed, inUse } = await rekey(tools.collections, box, kid)
     console.log(`${changed} secrets re-encrypted.`)
     for (const [used, count] of Object.entries(inUse)) console.log(`${used}: ${count} secrets`)
     await forgetWithdrawnKeys(tools.collections.keys, keys)

@@ -3,7 +3,7 @@ import { createKeyring, type SecretKey } from '../keys/keyring.ts'
 import { createSecretBox, kidOf } from '../keys/secret-box.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Collections } from './collections.ts'
-import { createSealedSecrets, type SecretCollections } from './rekey.ts'
+import { type SecretCollections, sealedSecrets } from './rekey.ts'
 
 /**
  * Compares `SECRET_KEYS` with the keys that the database was used with, and stores a check value that is sealed
@@ -39,7 +39,7 @@ export async function requireMatchingKeys(
     .sort({ createdAt: 1 })
     .toArray()
   for (const { kid = '', check = '' } of checks) if (kids.includes(kid)) requireOpen(check)
-  for await (const sealed of createSealedSecrets(collections).all(1)) requireOpen(sealed)
+  for await (const { sealed } of sealedSecrets(collections, 1)) requireOpen(sealed)
   const newest = checks.at(-1)
   if (newest?.kid !== undefined && !kids.includes(newest.kid))
     throw new SettingError(

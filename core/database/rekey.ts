@@ -7,8 +7,11 @@ export type SecretCollections = Pick<
   'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'
 >
 
-/** Finds and replaces sealed secrets. A secret that a concurrent rotation has changed is not replaced. */
-export function createSealedSecrets(collections: SecretCollections) {
+/**
+ * Yields all sealed secrets, or with `limit` at most so many of each kind. `set` replaces a secret, unless a
+ * concurrent rotation has changed it.
+ */
+export async function* sealedSecrets(collections: SecretCollections, limit = 0) {
   const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
   /** Every field that contains a sealed text, or a list of objects with one in `sealed`. */
   const places = [
@@ -21,39 +24,19 @@ export function createSealedSecrets(collections: SecretCollections) {
     { documents: consoleSessions, field: 'push.sealed' },
     { documents: signInAttempts, field: 'sealed' },
   ] as unknown as { documents: Collection<{ _id: string } & Document>; field: string }[]
-
-  async function* found(limit = 0) {
-    for (const { documents, field } of places) {
-      const having = documents.find({ [field]: { $exists: true } }, { projection: { [field]: 1 }, limit })
-      for await (const document of having) {
-        const value = field.split('.').reduce((each, name) => each?.[name], document as Document)
-        const isList = Array.isArray(value)
-        const [path, target] = isList ? [`${field}.sealed`, `${field}.$.sealed`] : [field, field]
-        const texts = isList ? value.map(({ sealed }) => sealed) : [value]
-        for (const sealed of texts as string[])
-          yield {
-            sealed,
-            set: (to: string) => documents.updateOne({ _id: document._id, [path]: sealed }, { $set: { [target]: to } }),
-          }
-      }
+  for (const { documents, field } of places) {
+    const having = documents.find({ [field]: { $exists: true } }, { projection: { [field]: 1 }, limit })
+    for await (const document of having) {
+      const value = field.split('.').reduce((each, name) => each?.[name], document as Document)
+      const isList = Array.isArray(value)
+      const [path, target] = isList ? [`${field}.sealed`, `${field}.$.sealed`] : [field, field]
+      const texts: string[] = isList ? value.map(({ sealed }) => sealed) : [value]
+      for (const sealed of texts)
+        yield {
+          sealed,
+          set: (to: string) => documents.updateOne({ _id: document._id, [path]: sealed }, { $set: { [target]: to } }),
+        }
     }
-  }
-
-  return {
-    /** Yields all sealed secrets, or with `limit` at most so many of each kind. */
-    async *all(limit = 0) {
-      for await (const { sealed } of found(limit)) yield sealed
-    },
-
-    /** Passes each secret to `reseal`, and stores the result if it differs. Returns how many were replaced. */
-    async replace(reseal: (sealed: string) => string) {
-      let changed = 0
-      for await (const { sealed, set } of found()) {
-        const to = reseal(sealed)
-        if (to !== sealed) changed += (await set(to)).modifiedCount
-      }
-      return changed
-    },
   }
 }
 
@@ -61,7 +44,7 @@ export function createSealedSecrets(collections: SecretCollections) {
  * Seals every secret with the current key. Repeats until no secret uses another key, because cores may rotate
  * secrets meanwhile. Throws if a secret cannot be opened.
  */
-export async function rekey(secrets: ReturnType<typeof createSealedSecrets>, secretBox: SecretBox, currentKid: string) {
+export async function rekey(collections: SecretCollections, secretBox: SecretBox, currentKid: string) {
   function reseal(sealed: string) {
     try {
       const plain = secretBox.open(sealed)
@@ -73,8 +56,14 @@ export async function rekey(secrets: ReturnType<typeof createSealedSecrets>, sec
     }
   }
   let changed = 0
-  for (let round = 1; round > 0; changed += round) round = await secrets.replace(reseal)
+  for (let before = -1; changed > before; ) {
+    before = changed
+    for await (const { sealed, set } of sealedSecrets(collections)) {
+      const to = reseal(sealed)
+      if (to !== sealed) changed += (await set(to)).modifiedCount
+    }
+  }
   const inUse: Record<string, number> = {}
-  for await (const sealed of secrets.all()) inUse[kidOf(sealed)] = (inUse[kidOf(sealed)] ?? 0) + 1
+  for await (const { sealed } of sealedSecrets(collections)) inUse[kidOf(sealed)] = (inUse[kidOf(sealed)] ?? 0) + 1
   return { changed, inUse }
 }

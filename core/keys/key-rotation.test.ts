@@ -6,7 +6,7 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { banSession } from '../bans/bans.ts'
 import { readCoreConfig } from '../config.ts'
 import { createCore, type RunningCore } from '../context.ts'
-import { createSealedSecrets, rekey } from '../database/rekey.ts'
+import { rekey } from '../database/rekey.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
 import { identifyVisitor } from '../identity/identification.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
@@ -43,7 +43,7 @@ async function coreWith(...kids: string[]): Promise<RunningCore> {
 
 async function rekeyWith(core: RunningCore, ...kids: string[]) {
   const keyring = createKeyring(parseSecretKeys(kids.map(key).join(',')))
-  return rekey(createSealedSecrets(core.database.collections), createSecretBox(keyring), kids[0]!)
+  return rekey(core.database.collections, createSecretBox(keyring), kids[0]!)
 }
 
 describe('the secret keys', () => {
