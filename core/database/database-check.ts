@@ -1,8 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { createJobs } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
-import type { CoreMetrics } from '../metrics.ts'
 import type { Database } from './database.ts'
 
 /** A core does not start if its clock and the database's differ by more. */
@@ -72,13 +70,7 @@ export const databaseJobs = (core: Core, onRestored: () => void) =>
   })
 
 /** Tells a slow database from one that is away, by one ping at a time. */
-export function createDatabaseCheck(options: {
-  database: Pick<Database, 'ping' | 'hasServer'>
-  metrics: Pick<CoreMetrics, 'databaseUp' | 'databasePing' | 'clockOffset'>
-  logger: Pick<Logger, 'warn' | 'info'>
-  now: () => number
-}) {
-  const { database, metrics, logger, now } = options
+export function createDatabaseCheck({ database, metrics, logger, now }: Core) {
   let state: DatabaseState = 'fast'
   let isWarned = false
   let pinging: { since: number; ended: Promise<void> } | undefined

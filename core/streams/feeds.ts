@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import { createBatchLoader, slicesOf } from '../../platform/concurrency/batcher.ts'
 import { createRounds } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
-import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 
 /** Pause before a failed read is retried. */
 const READ_PAUSES = { minMs: 40, maxMs: 1_000 }
@@ -28,19 +27,12 @@ const eventsPerRead = 2000
  * Follows the logs of all conversations that have streams on this core. Each event is read from the
  * log and delivered once, in order. A wake-up is only a reason to read the log.
  */
-export function createFeeds<M>({
-  events,
-  deliver,
-  metrics = createCoreMetrics(),
-  logger,
+export function createFeeds<M>(
+  { metrics, logger }: Core,
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>,
+  deliver: (feed: Feed<M>, event: LogEvent) => void,
   checkSteps = 1,
-}: {
-  events: Pick<EventStore, 'ends' | 'readManyAfter'>
-  deliver: (feed: Feed<M>, event: LogEvent) => void
-  metrics?: CoreMetrics
-  logger: Logger
-  checkSteps?: number
-}) {
+) {
   const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
   // Loads in batches, because many streams join at once after an outage.
   const endOf = createBatchLoader(readEnds)

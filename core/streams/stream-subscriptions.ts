@@ -57,7 +57,7 @@ export interface StreamSubscription {
   wasLive?: boolean
   isOpen: boolean
   /** The availability that was last sent to the reader, as JSON. */
-  toldAvailability?: string | undefined
+  toldAvailability?: string
   /** How much was sent of messages that grow, by their ids. */
   sentTexts?: Map<string, SentText>
   /** True while nothing may be sent, because the state of the session is not known yet. */
@@ -125,7 +125,7 @@ export const streamSubscriptionsOf = perCore((core) => {
   // An end that was read for streams is cached for the writer too, so that an append needs no read.
   const ends: EventStore['ends'] = (ids, options) => heads.learn(ids, (each) => stored.ends(each, options))
   const events = { ...stored, ends }
-  const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
+  const feeds = createFeeds(core, events, deliver, checkSteps)
   const bySession = new Map<string, Set<StreamSubscription>>()
   const observers: SubscriptionObserver[] = []
 

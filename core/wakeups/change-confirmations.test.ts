@@ -4,7 +4,7 @@ import { createChangeConfirmations } from './change-confirmations.ts'
 /** Starts to wait for a change. `isApplied` returns whether the wait has ended. */
 function newScene({ leaseMs = 60_000, cores = [] as string[] } = {}) {
   const clock = { time: 0 }
-  const confirmations = createChangeConfirmations({ processId: 'own', leaseMs, monotonic: () => clock.time })
+  const confirmations = createChangeConfirmations('own', leaseMs, () => clock.time)
   for (const id of cores) confirmations.beatOf(id)
   let ended = false
   const applied = (changes: number) => confirmations.applied(changes).then(() => (ended = true))

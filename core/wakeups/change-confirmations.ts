@@ -21,15 +21,7 @@ interface Waiting {
  *
  * @param processId id of this process, which confirms its own changes too
  */
-export function createChangeConfirmations({
-  processId,
-  leaseMs,
-  monotonic,
-}: {
-  processId: string
-  leaseMs: number
-  monotonic: () => number
-}) {
+export function createChangeConfirmations(processId: string, leaseMs: number, monotonic: () => number) {
   const waiting = new Set<Waiting>()
   const confirmed = new Map<string, number>()
   /** Time of the last beat of each other core. */

@@ -14,7 +14,6 @@ const readerOf = (signal = new AbortController().signal) => ({
   kids: [],
   signal,
   now: Date.now,
-  monotonic: () => performance.now(),
 })
 
 const isCaughtUp = (each: WakeupDocument | CaughtUp): each is CaughtUp => 'asOf' in each

@@ -80,13 +80,7 @@ const removedAtOnce = 500
 const emptyFrom = ''
 
 /** @param nudge present if all processes run on one machine */
-export function createWakeupStore({
-  wakeups,
-  nudge,
-}: {
-  wakeups: Collection<WakeupDocument>
-  nudge?: Nudge | undefined
-}) {
+export function createWakeupStore({ wakeups, nudge }: { wakeups: Collection<WakeupDocument>; nudge?: Nudge }) {
   const empty = (from: string, at: Date) => ({ from, heads: [], changed: [], at })
 
   /** Uses `updateMany`, because the driver never retries it (see `createCursorProof`). */
@@ -157,7 +151,7 @@ export function createWakeupStore({
       hasPeers = () => true,
       signal,
       now,
-      monotonic,
+      monotonic = () => performance.now(),
     }: {
       from: string
       kids: string[]
@@ -165,7 +159,7 @@ export function createWakeupStore({
       hasPeers?: () => boolean
       signal: AbortSignal
       now: () => number
-      monotonic: () => number
+      monotonic?: () => number
     }): AsyncIterable<WakeupDocument | CaughtUp> {
       const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now())).finally(() => ownWrite.resolve())
       // A tailable cursor on an empty collection ends at once.

@@ -1,5 +1,5 @@
-import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { Core } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
@@ -14,17 +14,7 @@ const paceMs = 10
 const maxContents = 32
 const maxContentChars = 16_000
 
-export function createWakeupWriter({
-  store,
-  processId,
-  logger,
-  now,
-}: {
-  store: Pick<WakeupStore, 'publish'>
-  processId: string
-  logger: Logger
-  now: () => number
-}) {
+export function createWakeupWriter({ logger, now }: Core, store: WakeupStore, processId: string) {
   let next = newContent()
   let changesWritten = 0
 
@@ -38,13 +28,13 @@ export function createWakeupWriter({
       const wakeup: WakeupDocument = {
         from: processId,
         heads: headsOf([...ends.values()]),
-        ...(grown.length > 0 && { grown }),
+        grown: present(grown),
         changed: [...changed],
-        ...(announced.length > 0 && { announced }),
-        ...(ended.length > 0 && { ended }),
+        announced: present(announced),
+        ended: present(ended),
         changes: number,
-        ...(isAwaited && { awaited: true }),
-        ...(confirmed.size > 0 && { confirmed: [...confirmed] }),
+        awaited: isAwaited || undefined,
+        confirmed: present([...confirmed]),
         at: new Date(now()),
       }
       try {
@@ -58,41 +48,11 @@ export function createWakeupWriter({
     { paceMs },
   )
 
-  /** Adds changes whose announcement may be lost. */
-  function addHint(ids: string[]) {
-    for (const id of ids) next.changed.add(id)
-  }
-
   const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
 
   return {
-    addEnd(event: LogEvent) {
-      const { conversationId, sequence } = event
-      if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)
-    },
-
-    addPart: (part: GrownPart): void => void next.grown.push(part),
-    addChanged(ids: string[]) {
-      next.isHint = false
-      addHint(ids)
-    },
-
-    addHint,
-    addAnnounced(announced: { change: string; ids: string[] }) {
-      next.isHint = false
-      next.announced.push(announced)
-    },
-
-    addEnded: (change: string): void => void next.ended.push(change),
-    /** Asks the other processes to confirm the changes of the next wake-up. */
-    awaitChanges() {
-      next.isAwaited = true
-    },
-
-    /** Confirms that the changes of another process up to this number have taken effect here. */
-    confirm(from: string, changes: number) {
-      next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
-    },
+    /** Returns the content of the next wake-up, to which callers add. */
+    next: () => next,
 
     /** Resolves when the others can read the wake-up. Returns the number of wake-ups with state changes so far. */
     publish() {
@@ -107,6 +67,8 @@ export function createWakeupWriter({
   }
 }
 
+const present = <T>(list: T[]) => (list.length > 0 ? list : undefined)
+
 function newContent() {
   const published = Promise.withResolvers<number>()
   // Avoids an unhandled rejection if no caller waits.
@@ -117,8 +79,11 @@ function newContent() {
     changed: new Set<string>(),
     announced: [] as { change: string; ids: string[] }[],
     ended: [] as string[],
+    /** Whether the other processes are asked to confirm the changes. */
     isAwaited: false,
+    /** Whether the announcement of the changes may be lost. */
     isHint: true,
+    /** By process: the number up to which its changes have taken effect here. */
     confirmed: new Map<string, number>(),
     published,
   }

@@ -9,9 +9,9 @@ import { createBus } from '../bus.ts'
 import { collectionsOf } from '../database/collections.ts'
 import { createKeyring } from '../keys/keyring.ts'
 import { createCoreMetrics } from '../metrics.ts'
+import { bareCore } from '../test/core-with.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
-import { createWakeupStore } from './wakeup-store.ts'
-import { createWakeups } from './wakeups.ts'
+import { processIdOf, wakeupStoreOf, wakeupsOf } from './wakeups.ts'
 
 const testing = testDatabase()
 const { uri, name } = testing
@@ -24,26 +24,28 @@ afterAll(async () => {
 async function startWakeups() {
   await (await openTestDatabase({ uri, name })).close()
   const proxy: FaultyProxy = await startFaultyProxy(decodeURIComponent(new URL(uri).hostname))
-  const client = await MongoClient.connect(`mongodb://127.0.0.1:${proxy.port}/?directConnection=true`)
+  const options = { ignoreUndefined: true }
+  const client = await MongoClient.connect(`mongodb://127.0.0.1:${proxy.port}/?directConnection=true`, options)
   const received: string[] = []
   const bus = createBus()
   bus.on('changed', (changed) => void received.push(...changed))
-  const wakeups = createWakeups({
-    store: createWakeupStore(collectionsOf(client.db(name))),
-    processId: 'this',
+  const core = bareCore({
+    db: collectionsOf(client.db(name)),
     keyring: createKeyring([{ kid: 'k1', secret: new Uint8Array(32) }]),
     bus,
     logger: pino({ level: 'silent' }),
     metrics: createCoreMetrics(),
     now: Date.now,
   })
+  processIdOf.set(core, 'this')
+  const wakeups = wakeupsOf(core)
   wakeups.start()
   closing.push(
     () => proxy.close(),
     () => client.close(),
     () => wakeups.stop(),
   )
-  return { wakeups, bus, proxy, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
+  return { wakeups, bus, proxy, received, publish: wakeupStoreOf(core).publish }
 }
 
 // The proxy stands before the socket of the engine.

@@ -7,7 +7,7 @@ import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
-import { createWakeupStore, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
+import { createWakeupStore, type PassedEnds, type WakeupDocument } from './wakeup-store.ts'
 import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
 /** Delay of log ends if no other core is known. They are written only for a core that has just started. */
@@ -34,12 +34,10 @@ const rereadEveryMs = 400
 /** Time within which the write of an announced change succeeds or fails. */
 const unknownForMs = 10_000
 
-export const wakeupStoreOf = perCore(({ db: { wakeups }, nudge }) => createWakeupStore({ wakeups, nudge }))
+/** Names this process in the wake-ups. */
+export const processIdOf = perCore((): string => randomUUID())
 
-export const wakeupsOf = perCore((core) => {
-  const { keyring, bus, logger, metrics, now } = core
-  return createWakeups({ store: wakeupStoreOf(core), processId: randomUUID(), keyring, bus, logger, metrics, now })
-})
+export const wakeupStoreOf = perCore(({ db: { wakeups }, nudge }) => createWakeupStore({ wakeups, nudge }))
 
 /**
  * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids and events, so they
@@ -60,22 +58,12 @@ export const wakeupJobs = (core: Core) =>
  * has everything in one order: new ends of logs, changes before and after their write, confirmations of
  * changes, and beats by which a core proves that it has read everything.
  */
-export function createWakeups({
-  store,
-  processId,
-  keyring,
-  bus,
-  logger,
-  metrics,
-  now,
-  monotonic = () => performance.now(),
-}: Pick<Core, 'bus' | 'logger' | 'metrics' | 'now'> & {
-  store: WakeupStore
-  processId: string
-  keyring: Pick<Core['keyring'], 'kids' | 'current' | 'announcedBy' | 'choose'>
-  monotonic?: () => number
-}) {
-  const writer = createWakeupWriter({ store, processId, logger, now })
+export const wakeupsOf = perCore((core) => {
+  const { keyring, bus, logger, metrics, now } = core
+  const store = wakeupStoreOf(core)
+  const processId = processIdOf(core)
+  const monotonic = () => performance.now()
+  const writer = createWakeupWriter(core, store, processId)
   /** Every change before the start of the last beat that this process has written and read has arrived. */
   let currentAsOf = Number.NEGATIVE_INFINITY
   let readAt = Number.NEGATIVE_INFINITY
@@ -83,7 +71,7 @@ export function createWakeups({
   let neededAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const pending = createPendingChanges(bus, monotonic)
-  const confirmations = createChangeConfirmations({ processId, leaseMs: confirmedWithinMs, monotonic })
+  const confirmations = createChangeConfirmations(processId, confirmedWithinMs, monotonic)
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
   let later: NodeJS.Timeout | undefined
@@ -103,7 +91,8 @@ export function createWakeups({
   function confirm({ from, changes: number = 0, awaited, at }: WakeupDocument) {
     if (!awaited || now() - at.getTime() >= unknownForMs) return
     void settled().then(() => {
-      writer.confirm(from, number)
+      const { confirmed } = writer.next()
+      confirmed.set(from, Math.max(number, confirmed.get(from) ?? 0))
       publish()
     })
   }
@@ -152,7 +141,7 @@ export function createWakeups({
   }
 
   function announce({ heads, grown, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
-    announceEnds({ heads, ...(grown && { grown }) })
+    announceEnds({ heads, grown })
     if (changed.length > 0) bus.emit('changed', changed)
     for (const change of ended) pending.remove(change)
     // The cursor also reads old wake-ups, for example after the start of this process.
@@ -166,9 +155,11 @@ export function createWakeups({
   /** Announces a change of these ids. Resolves when it has taken effect in every process. */
   async function stateChanged(...ids: string[]) {
     if (ids.length === 0) return
-    writer.addChanged(ids)
+    const next = writer.next()
+    for (const id of ids) next.changed.add(id)
+    next.isHint = false
+    next.isAwaited = true
     bus.emit('changed', ids)
-    writer.awaitChanges()
     const changes = await writer.publish()
     void settled().then(() => confirmations.confirmedBy(processId, changes))
     // A process that has not started reads no confirmations, and serves no clients.
@@ -193,7 +184,7 @@ export function createWakeups({
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
         const { kids } = keyring
-        const reader = { from: processId, kids, isNeeded, hasPeers, signal: stopping.signal, now, monotonic }
+        const reader = { from: processId, kids, isNeeded, hasPeers, signal: stopping.signal, now }
         for await (const next of store.follow(reader)) {
           failures = 0
           readAt = monotonic()
@@ -245,7 +236,9 @@ export function createWakeups({
   }
 
   bus.on('appended', (event) => {
-    writer.addEnd(event)
+    const { ends } = writer.next()
+    const { conversationId, sequence } = event
+    if ((ends.get(conversationId)?.sequence ?? 0) < sequence) ends.set(conversationId, event)
     if (store.nudge) pass(({ events }) => events.push(event))
     if (store.nudge || !hasPeers()) publishLater(unawaitedPaceMs)
     else publish()
@@ -253,7 +246,7 @@ export function createWakeups({
   bus.on('grew', (part) => {
     if (store.nudge) pass(({ grown }) => grown.push(part))
     else if (hasPeers()) {
-      writer.addPart(part)
+      writer.next().grown.push(part)
       publish()
     }
   })
@@ -266,7 +259,7 @@ export function createWakeups({
      * confirmation.
      */
     async hint(...ids: string[]) {
-      writer.addHint(ids)
+      for (const id of ids) writer.next().changed.add(id)
       bus.emit('changed', ids)
       if (!hasPeers()) publishLater(unawaitedHintMs)
       else await writer.publish()
@@ -283,11 +276,13 @@ export function createWakeups({
     async changing<T>(ids: string[], write: () => Promise<T>) {
       const change = randomUUID()
       pending.add(change, ids)
-      writer.addAnnounced({ change, ids })
+      const next = writer.next()
+      next.isHint = false
+      next.announced.push({ change, ids })
       await writer.publish()
       const result = await write()
       pending.remove(change)
-      writer.addEnded(change)
+      writer.next().ended.push(change)
       await stateChanged(...ids)
       return result
     },
@@ -318,9 +313,9 @@ export function createWakeups({
       await Promise.allSettled([following, flush()])
     },
   }
-}
+})
 
-export type Wakeups = ReturnType<typeof createWakeups>
+export type Wakeups = ReturnType<typeof wakeupsOf>
 
 /**
  * Emits `changed` again and again for announced changes whose result is unknown. So readers find a
