@@ -1,6 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-interface PaceOptions {
+/** Lag in milliseconds from which the share grows, and over which it grows to the whole time. */
+const grows = { fromMs: 1_000, overMs: 2_000 }
+
+/**
+ * Returns a function that runs pieces of background work, each after a pause, so that they do not delay
+ * database calls for messages. Pauses of pieces that run at the same time add up. After an idle time,
+ * work starts at once. The `signal` of a piece ends its pause, and `atOnce` skips it.
+ */
+export function createPace(options: {
   /** Maximum share of the time that the work takes. Default: no limit. */
   share?: number
   /** Time by which the work is behind. The share grows with it, up to the whole time. */
@@ -11,23 +19,8 @@ interface PaceOptions {
   maxPauseMs?: number
   /** Ends all pauses. The work after a pause still runs. */
   signal?: AbortSignal
-}
-
-/** Lag in milliseconds from which the share grows, and over which it grows to the whole time. */
-const grows = { fromMs: 1_000, overMs: 2_000 }
-
-/**
- * Returns a function that runs pieces of background work, each after a pause, so that they do not delay
- * database calls for messages. Pauses of pieces that run at the same time add up. After an idle time,
- * work starts at once. The `signal` of a piece ends its pause, and `atOnce` skips it.
- */
-export function createPace({
-  share = 1,
-  lagMs = () => 0,
-  everyMs = 0,
-  maxPauseMs = Number.POSITIVE_INFINITY,
-  signal,
-}: PaceOptions) {
+}) {
+  const { share = 1, lagMs = () => 0, everyMs = 0, maxPauseMs = Number.POSITIVE_INFINITY, signal } = options
   let pausedUntil = Number.NEGATIVE_INFINITY
 
   return async <T>(work: () => Promise<T>, options: { signal?: AbortSignal; atOnce?: boolean } = {}) => {

@@ -60,7 +60,7 @@ const headBytes = magic.length + saltBytes + nonceBytes
 async function writeBackup(
   client: MongoClient,
   db: Db,
-  { path, passphrase, secrets }: BackupFile & { secrets?: string | undefined },
+  { path, passphrase, secrets }: BackupFile & { secrets?: string },
 ): Promise<BackupContent> {
   const at = new Date()
   const counts: Record<string, number> = {}
@@ -179,7 +179,7 @@ export async function openBackups({ uri, name, timeoutMs }: { uri: string; name:
   return connected(client, (writeConcern) => {
     const database = (of = name) => client.db(of, { writeConcern })
     return {
-      write: (file: BackupFile & { secrets?: string | undefined }) => writeBackup(client, database(), file),
+      write: (file: BackupFile & { secrets?: string }) => writeBackup(client, database(), file),
       isEmpty: async () => (await database().listCollections({}, { nameOnly: true }).toArray()).length === 0,
       /** Restores into an empty database, brings it up to date, and begins a new history. */
       async restore(file: BackupFile, into = name) {

@@ -30,7 +30,15 @@ import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
 import type { PolicyChangeDocument } from '../workspaces/policy-changes.ts'
 import type { TokenDocument } from '../workspaces/tokens.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
-import type { MigrationDocument } from './migrations.ts'
+
+export interface MigrationDocument {
+  _id: number
+  name: string
+  expandedAt: Date
+  contractedAt?: Date
+  /** Older versions than the one that ran `contract` cannot use the data. */
+  version?: string
+}
 
 /** Stands for the type of the documents of a collection. */
 const of = <D extends Document>() => undefined as unknown as D

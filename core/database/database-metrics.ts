@@ -5,8 +5,6 @@ import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { lastBackups } from './backup.ts'
 
-type Observed = Pick<CoreMetrics, 'databaseDuration' | 'databaseFailures'>
-
 /** A member of the database, which the driver calls for every command. */
 interface DriverServer {
   topology: object
@@ -18,7 +16,7 @@ interface DriverOperation {
   command?: object
 }
 
-const observed = new WeakMap<object, Observed>()
+const observed = new WeakMap<object, CoreMetrics>()
 
 /**
  * Measures the commands of a connected client with their wait for a connection. The driver's own events copy
@@ -41,7 +39,7 @@ export function countConnections(client: MongoClient, { databaseConnections }: C
 /** Measuring is rare, because each of about 30 collections needs a command. */
 const sizesEveryMs = 5 * 60_000
 
-export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes' | 'databaseDiskBytes'>) {
+export function measureSizes(db: Db, metrics: CoreMetrics) {
   measureAtScrape(metrics.collectionBytes, sizesEveryMs, async () => {
     const { fsTotalSize, fsUsedSize } = await db.command({ dbStats: 1 })
     if (fsTotalSize > 0) {
@@ -57,7 +55,7 @@ export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes
 
 const backupsEveryMs = 60_000
 
-export function showBackups(db: Db, { backupSuccess }: Pick<CoreMetrics, 'backupSuccess'>) {
+export function showBackups(db: Db, { backupSuccess }: CoreMetrics) {
   measureAtScrape(backupSuccess, backupsEveryMs, async () => {
     for (const [kind, at] of Object.entries(await lastBackups(db))) backupSuccess.set({ kind }, at.getTime() / 1000)
   })

@@ -39,7 +39,11 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
   client.on('topologyDescriptionChanged', ({ newDescription: { servers } }) => {
     hasServer = [...servers.values()].some(({ isWritable }) => isWritable)
   })
-  if (migrates) await migrateWithoutTimeout(settings)
+  if (migrates) {
+    // An index build takes long in a large collection, so these calls have no timeout.
+    const tools = await openSchemaTools(settings)
+    await tools.migrate({ contract: false, onWait: settings.onWait }).finally(tools.close)
+  }
   return connected(client, async (writeConcern) => {
     measureDatabase(client, metrics)
     const db = client.db(settings.name, { writeConcern })
@@ -62,14 +66,6 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       close: () => client.close(),
     }
   })
-}
-
-/** An index build takes long in a large collection, so it has no socket timeout. */
-async function migrateWithoutTimeout(settings: DatabaseSettings) {
-  const tools = await openSchemaTools(settings)
-  await tools
-    .migrate({ contract: false, ...(settings.onWait && { onWait: settings.onWait }) })
-    .finally(() => tools.close())
 }
 
 async function serverTime(db: Db) {

@@ -3,8 +3,7 @@ import { itLong } from '../../test/support/is-long.ts'
 import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { openDatabase } from './database.ts'
 import { createMigrationLock } from './migration-lock.ts'
-import { migrations } from './migrations.ts'
-import { isReady, migrate, schemaStatus } from './schema.ts'
+import { isReady, migrate, migrations, schemaStatus } from './schema.ts'
 
 const { uri, name } = testDatabase({ isNew: true })
 const db = testClient().db(name)

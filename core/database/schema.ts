@@ -2,11 +2,24 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, type Db, type IndexDescription, MongoServerError } from 'mongodb'
 import { serviceVersion } from '../../platform/observability/process-metrics.ts'
 import { connected, createMongoClient } from './client-options.ts'
-import { collectionsOf } from './collections.ts'
+import { collectionsOf, type MigrationDocument } from './collections.ts'
 import { indexes } from './indexes.ts'
 import { createMigrationLock, type OnWait } from './migration-lock.ts'
-import { type Migration, type MigrationDocument, migrations } from './migrations.ts'
 import { beginHistory } from './store-history.ts'
+
+/**
+ * A change of stored data. `expand` only adds data, so processes of the previous version may run. `contract` may
+ * run only when none of them is left. Both steps can be repeated after a failure.
+ */
+export interface Migration {
+  number: number
+  name: string
+  expand?(db: Db): Promise<void>
+  contract?(db: Db): Promise<void>
+}
+
+/** A number is never reused. The first one names the schema without changes. */
+export const migrations: Migration[] = [{ number: 1, name: 'schema 1, of release 1.0.0-rc' }]
 
 export interface SchemaStatus {
   /** Names of missing collections, and of missing indexes as `collection.index`. */

@@ -4,18 +4,14 @@ import { isUnreachable } from '../mongodb/faults.ts'
 
 const pauseMs = 1_000
 
-interface StartRetries {
-  logger: Pick<Logger, 'info' | 'warn'>
-  withinMs: number
-  signal?: AbortSignal | undefined
-  monotonic?: () => number
-}
-
 /**
  * Repeats a step while the database is unreachable or too slow. Rejects with a lasting error of the step or the
  * reason of the signal. After `withinMs`, rejects with an error that contains the last failure.
  */
-export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetries): Promise<T> {
+export async function retryAtStart<T>(
+  step: () => Promise<T>,
+  options: { logger: Pick<Logger, 'warn'>; withinMs: number; signal?: AbortSignal; monotonic?: () => number },
+): Promise<T> {
   const { logger, withinMs, signal, monotonic = () => performance.now() } = options
   const began = monotonic()
   for (;;) {

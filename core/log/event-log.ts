@@ -19,7 +19,7 @@ export interface Appended {
 interface Pending {
   draft: EventDraft
   /** The only end of the log after which the event may be appended. */
-  onlyAfter?: number | undefined
+  onlyAfter?: number
   /** The end of the log, as the present try knows it. */
   end: LogEnd
   origin: Context

@@ -12,20 +12,10 @@ export interface Lease {
   token: number
 }
 
-interface LeaseFields {
-  /** End of the lease, or time from which the next step is due. */
-  until: string
-  token: string
-  /** Whether a document without `until` is free. By default, its work is finished. */
-  isFreeWithoutUntil?: boolean
-}
-
 export class LeaseLost extends Error {
   override name = 'LeaseLost'
   override message = 'another process has taken over the work'
 }
-
-export type Leases<D extends Document & { _id: string }> = ReturnType<typeof createLeases<D>>
 
 export interface Leased<D> {
   lease: Lease
@@ -35,10 +25,15 @@ export interface Leased<D> {
 /** Tokens are random, because a counter would begin again with a new document of the same id. */
 export const newToken = () => randomInt(2 ** 48 - 1)
 
+/**
+ * `until` names the end of the lease, or the time from which the next step is due. A document without it is only
+ * free with `isFreeWithoutUntil`; by default, its work is finished.
+ */
 export function createLeases<D extends Document & { _id: string }>(
   collection: Collection<D>,
-  { until: untilField, token: tokenField, isFreeWithoutUntil = false }: LeaseFields,
+  fields: { until: string; token: string; isFreeWithoutUntil?: boolean },
 ) {
+  const { until: untilField, token: tokenField, isFreeWithoutUntil = false } = fields
   /** Returns the filter that matches the document while its lease is held. */
   const held = ({ id, token }: Lease) => ({ _id: id, [tokenField]: token }) as Filter<D>
 
