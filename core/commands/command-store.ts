@@ -1,14 +1,7 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import {
-  type Command,
-  type CommandState,
-  expiringStates,
-  type Transition,
-  type Upload,
-  type UploadedScreenshot,
-} from './model.ts'
+import type { Command, CommandState, Transition, Upload, UploadedScreenshot } from './model.ts'
 
 export type CommandDocument = Omit<Command, 'commandId'> & { _id: string }
 
@@ -60,11 +53,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
   },
 
   /** Makes a file the screenshot. Returns undefined if there is no consent or the file was abandoned. */
-  async completeUpload(
-    commandId: string,
-    step: Transition,
-    screenshot: UploadedScreenshot,
-  ): Promise<Command | undefined> {
+  async completeUpload(commandId: string, step: Transition, screenshot: UploadedScreenshot) {
     const { fileId } = screenshot
     const completed = await commands.findOneAndUpdate(
       {
@@ -87,27 +76,6 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     )
     return matchedCount === 1
   },
-
-  async forgetUpload(commandId: string, fileId: string) {
-    await commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
-  },
-
-  async expire(now: Date) {
-    const step = [{ state: 'expired', at: '$expiresAt', by: 'clock' }]
-    await commands.updateMany({ state: { $in: expiringStates }, expiresAt: { $lte: now } }, [
-      { $set: { state: 'expired', transitions: { $concatArrays: ['$transitions', step] } } },
-    ])
-  },
-
-  withOldUploads: async (before: Date, limit: number): Promise<Command[]> =>
-    (await commands.find({ 'uploads.startedAt': { $lte: before } }, { limit }).toArray()).map(toCommand),
-
-  dueForDeletion: async (now: Date, limit: number): Promise<Command[]> =>
-    (await commands.find({ deleteAt: { $lte: now } }, { limit }).toArray()).map(toCommand),
-
-  async remove(commandId: string) {
-    await commands.deleteOne({ _id: commandId })
-  },
 }))
 
-const toCommand = ({ _id, ...rest }: CommandDocument): Command => ({ commandId: _id, ...rest })
+export const toCommand = ({ _id, ...rest }: CommandDocument): Command => ({ commandId: _id, ...rest })

@@ -1,6 +1,6 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { findSession } from '../bans/bans.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput, type Repeatable } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -34,19 +34,14 @@ export interface Operator {
   workspaceId?: string
 }
 
-interface NavigationRequest {
+interface ScreenshotRequest {
   sessionId: string
-  url: string
-  label?: string
+  purpose?: string
   /** Idempotency key of the request. Without it, each call is a separate operation. */
   clientOperationId?: string
 }
 
-interface ScreenshotRequest {
-  sessionId: string
-  purpose?: string
-  clientOperationId?: string
-}
+type NavigationRequest = Omit<ScreenshotRequest, 'purpose'> & { url: string; label?: string }
 
 const listMax = 100
 const listDefault = 50
@@ -58,17 +53,11 @@ const dayMs = 86_400_000
  * `ValidationFailed`, `IdempotencyConflict`, `ServiceUnavailable`. After `ServiceUnavailable` the outcome
  * is unknown, and the caller should retry.
  */
-export const requestNavigation = (
-  core: Core,
-  navigation: NavigationRequest,
-  operator: Operator,
-): Promise<Repeatable<Command>> => request(core, 'navigation', navigation, operator)
+export const requestNavigation = (core: Core, navigation: NavigationRequest, operator: Operator) =>
+  request(core, 'navigation', navigation, operator)
 
-export const requestScreenshot = (
-  core: Core,
-  screenshot: ScreenshotRequest,
-  operator: Operator,
-): Promise<Repeatable<Command>> => request(core, 'screenshot', screenshot, operator)
+export const requestScreenshot = (core: Core, screenshot: ScreenshotRequest, operator: Operator) =>
+  request(core, 'screenshot', screenshot, operator)
 
 /** Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
 export async function cancelCommand(
@@ -104,7 +93,7 @@ export async function listCommands(
   return Promise.all(found.map((command) => endedWithSession(core, command)))
 }
 
-async function find(core: Core, commandId: string, workspaceId?: string): Promise<Command> {
+async function find(core: Core, commandId: string, workspaceId?: string) {
   return inWorkspace(await commandStoreOf(core).find(commandId), workspaceId, 'CommandNotFound')
 }
 
@@ -118,7 +107,7 @@ async function request(
   { sessionId, clientOperationId, ...input }: NavigationRequest | ScreenshotRequest,
   { subject, workspaceId }: Operator,
 ): Promise<Repeatable<Command>> {
-  const { config, now } = core
+  const { config } = core
   const store = commandStoreOf(core)
   validate(field('/clientOperationId', clientOperationId, operationId))
   const session = await findSession(core, sessionId, workspaceId)
@@ -132,7 +121,7 @@ async function request(
   const installation = await installationOf(core, session)
   requireCapability(installation, capabilityOf[kind])
   const details = 'url' in input ? checkNavigation(input, session, installation) : checkScreenshot(input)
-  const requestedAt = new Date(now())
+  const requestedAt = dateOf(core)
   const command: Command = {
     commandId,
     kind,
@@ -145,8 +134,8 @@ async function request(
     inputHash,
     state: 'requested',
     requestedAt,
-    expiresAt: new Date(now() + config.COMMAND_LIFETIME_SECONDS * 1000),
-    deleteAt: new Date(now() + config.COMMAND_RETENTION_DAYS * dayMs),
+    expiresAt: dateOf(core, config.COMMAND_LIFETIME_SECONDS * 1000),
+    deleteAt: dateOf(core, config.COMMAND_RETENTION_DAYS * dayMs),
     transitions: [{ state: 'requested', at: requestedAt, by: subject }],
     uploads: [],
   }
@@ -160,7 +149,7 @@ async function request(
 }
 
 /** Answers a repeated request. Writes no missing event if the capability was disabled since the first request. */
-async function repeat(core: Core, command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
+async function repeat(core: Core, command: Command, session: Session, inputHash: string) {
   if (command.inputHash !== inputHash) throw new ServiceError('IdempotencyConflict')
   const installation = await siteDirectoryOf(core).installations.get(session.publicSiteKey)
   const isOn = installation?.capabilities[capabilityOf[command.kind]]
@@ -168,7 +157,7 @@ async function repeat(core: Core, command: Command, session: Session, inputHash:
   return { content: progressAt(command, core.now()), replayed: true }
 }
 
-async function installationOf(core: Core, { sessionId, publicSiteKey }: Session): Promise<Installation> {
+async function installationOf(core: Core, { sessionId, publicSiteKey }: Session) {
   const { end } = await visitorAccessOf(core).endOf(sessionId)
   if (end) throw new ServiceError(sessionEndCodes[end])
   const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
@@ -205,15 +194,13 @@ async function endedWithSession(core: Core, command: Command) {
   if (stateAt(command, core.now()) !== 'requested') return progressAt(command, core.now())
   const { end } = await visitorAccessOf(core).endOf(sessionId)
   if (!end) return command
-  const step = { state: 'expired' as const, at: new Date(core.now()), by: 'clock' }
+  const step = { state: 'expired' as const, at: dateOf(core), by: 'clock' }
   return (await commandStoreOf(core).move(commandId, 'requested', step)) ?? find(core, commandId)
 }
 
-function checkNavigation(
-  { url, label }: { url: string; label?: string },
-  { origin }: Session,
-  { origins }: Installation,
-) {
+type Navigation = Pick<NavigationRequest, 'url' | 'label'>
+
+function checkNavigation({ url, label }: Navigation, { origin }: Session, { origins }: Installation) {
   const rule = (value: string) => navigationIssue(value, [origin, ...origins])
   validate(field('/url', url, rule), field('/label', label, line(1, 128)))
   return { url: new URL(url).href, label }
@@ -280,15 +267,12 @@ async function acknowledge(
  * `CommandNotFound`, `CommandExpired`, `CommandAlreadyResolved`.
  */
 async function takeStep(core: Core, commandId: string, to: CommandState, by: string, lifetime?: number) {
-  const { now } = core
-  const store = commandStoreOf(core)
   for (;;) {
-    const command = await store.find(commandId)
-    if (!command) throw new ServiceError('CommandNotFound')
-    if (!isStepDue(command, to, now())) return command
-    const at = new Date(now())
-    const expiresAt = lifetime === undefined ? undefined : new Date(now() + lifetime * 1000)
-    const moved = await store.move(commandId, command.state, { state: to, at, by }, expiresAt)
+    const command = await find(core, commandId)
+    if (!isStepDue(command, to, core.now())) return command
+    const expiresAt = lifetime === undefined ? undefined : dateOf(core, lifetime * 1000)
+    const step = { state: to, at: dateOf(core), by }
+    const moved = await commandStoreOf(core).move(commandId, command.state, step, expiresAt)
     if (moved) return moved
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { MongoRuntimeError, ObjectId } from 'mongodb'
+import { type Filter, MongoRuntimeError, ObjectId } from 'mongodb'
 import { createJobs } from '../concurrency/job.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
@@ -9,9 +9,9 @@ import { isIdempotencyKey } from '../rules.ts'
 import type { Session, VisitorOperation } from '../sessions/model.ts'
 import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
-import { commandStoreOf } from './command-store.ts'
+import { type CommandDocument, commandStoreOf, toCommand } from './command-store.ts'
 import { requireOwnCommand } from './commands.ts'
-import { type Command, type CommandState, stateAt, type UploadedScreenshot } from './model.ts'
+import { type Command, type CommandState, expiringStates, stateAt, type UploadedScreenshot } from './model.ts'
 
 export interface ScreenshotUpload extends VisitorOperation {
   requestId: string
@@ -20,12 +20,7 @@ export interface ScreenshotUpload extends VisitorOperation {
   byteLength?: number
 }
 
-interface Uploaded {
-  requestId: string
-  state: CommandState
-  byteLength: number
-  sha256: string
-}
+type Uploaded = Pick<UploadedScreenshot, 'byteLength' | 'sha256'> & { requestId: string; state: CommandState }
 
 const maxUploads = 4
 
@@ -125,10 +120,9 @@ async function repeat(core: Core, header: ScreenshotUpload, command: Command, im
 
 /** Deletes the file of an upload, unless it became the screenshot of the command. */
 async function deleteUpload(core: Core, commandId: string, fileId: string) {
-  const store = commandStoreOf(core)
-  if (!(await store.abandonUpload(commandId, fileId))) return
+  if (!(await commandStoreOf(core).abandonUpload(commandId, fileId))) return
   await screenshotStoreOf(core).delete(fileId)
-  await store.forgetUpload(commandId, fileId)
+  await core.db.commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
 }
 
 /**
@@ -216,22 +210,21 @@ export const commandJobs = (core: Core) =>
  * their retention time. Several processes may run it at the same time.
  */
 export async function cleanUpCommands(core: Core) {
-  const store = commandStoreOf(core)
-  const time = new Date(core.now())
-  const dead = new Date(core.now() - uploadsDeadAfterMs)
-  await store.expire(time)
-  await forEachInBatches(
-    () => store.withOldUploads(dead, batch),
-    (command) => deleteLeftovers(core, command, dead),
+  const { commands } = core.db
+  const time = dateOf(core)
+  const dead = dateOf(core, -uploadsDeadAfterMs)
+  const step = [{ state: 'expired', at: '$expiresAt', by: 'clock' }]
+  await commands.updateMany({ state: { $in: expiringStates }, expiresAt: { $lte: time } }, [
+    { $set: { state: 'expired', transitions: { $concatArrays: ['$transitions', step] } } },
+  ])
+  await forEachInBatches(core, { 'uploads.startedAt': { $lte: dead } }, (command) =>
+    deleteLeftovers(core, command, dead),
   )
-  await forEachInBatches(
-    () => store.dueForDeletion(time, batch),
-    async (command) => {
-      await deleteLeftovers(core, command, time)
-      if (command.screenshot) await screenshotStoreOf(core).delete(command.screenshot.fileId)
-      await store.remove(command.commandId)
-    },
-  )
+  await forEachInBatches(core, { deleteAt: { $lte: time } }, async (command) => {
+    await deleteLeftovers(core, command, time)
+    if (command.screenshot) await screenshotStoreOf(core).delete(command.screenshot.fileId)
+    await commands.deleteOne({ _id: command.commandId })
+  })
 }
 
 async function deleteLeftovers(core: Core, { commandId, uploads }: Command, startedBefore: Date) {
@@ -239,10 +232,14 @@ async function deleteLeftovers(core: Core, { commandId, uploads }: Command, star
     if (startedAt <= startedBefore) await deleteUpload(core, commandId, fileId)
 }
 
-async function forEachInBatches(find: () => Promise<Command[]>, each: (command: Command) => Promise<void>) {
+async function forEachInBatches(
+  { db }: Core,
+  of: Filter<CommandDocument>,
+  each: (command: Command) => Promise<unknown>,
+) {
   for (;;) {
-    const found = await find()
-    for (const command of found) await each(command)
+    const found = await db.commands.find(of, { limit: batch }).toArray()
+    for (const command of found) await each(toCommand(command))
     if (found.length < batch) return
   }
 }

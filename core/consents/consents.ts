@@ -17,13 +17,9 @@ import type { Installation } from '../workspaces/model.ts'
  */
 export async function recordConsent(
   core: Core,
-  {
-    credentials,
-    policyVersion,
-    decision,
-    idempotencyKey,
-  }: VisitorOperation & Pick<ConsentDecision, 'policyVersion' | 'decision'>,
+  given: VisitorOperation & Pick<ConsentDecision, 'policyVersion' | 'decision'>,
 ): Promise<Repeatable<ConsentDecision>> {
+  const { credentials, policyVersion, decision, idempotencyKey } = given
   const { session } = await visitorAccessOf(core).authorize(credentials)
   const { sessionId, publicSiteKey } = session
   validate(field('/decision', decision, oneOf<ConsentDecision['decision']>('granted', 'denied')))

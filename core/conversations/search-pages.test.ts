@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { EntryQuery, FoundEntry } from '../search/model.ts'
-import { searchEntriesOf } from '../search/search-entry-store.ts'
+import { type EntryQuery, type FoundEntry, searchEntriesOf } from '../search/search-entry-store.ts'
 import { bareCore } from '../test/core-with.ts'
 import { searchTexts, sourceTextsOf } from './search.ts'
 

@@ -5,8 +5,13 @@ import { eventsOf } from '../log/event-store.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
-import type { EntryQuery, FoundEntry, SearchSource, SourceKind } from '../search/model.ts'
-import { searchEntriesOf } from '../search/search-entry-store.ts'
+import {
+  type EntryQuery,
+  type FoundEntry,
+  type SearchSource,
+  type SourceKind,
+  searchEntriesOf,
+} from '../search/search-entry-store.ts'
 import { visitorTexts } from '../search/search-index.ts'
 import { hasTerms, type SearchTerm, searchTermsOf, snippetOf } from '../search/terms-model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'

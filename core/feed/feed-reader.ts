@@ -24,10 +24,10 @@ interface FeedQuery {
   /** Empty for the oldest entry. */
   cursor: string
   /** Where to begin without a cursor. Default: at the oldest entry. */
-  since?: Date | undefined
+  since?: Date
   /** Empty for all types. */
   types: string[]
-  limit?: number | undefined
+  limit?: number
 }
 
 const maxPage = 100

@@ -2,8 +2,41 @@ import type { Document, Filter } from 'mongodb'
 import { perCore } from '../core.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
 import type { PageEnd } from '../page-token.ts'
-import type { EntryQuery, FoundEntry, SearchEntry, SearchSource, SearchText, SourceKind } from './model.ts'
 import type { SearchTerm } from './terms-model.ts'
+
+export type SearchSource =
+  | { kind: 'message'; conversationId: string; sequence: number }
+  | { kind: 'note'; conversationId: string; operationId: string }
+  | { kind: 'visitor'; conversationId: string; sessionId: string }
+  | { kind: 'lead'; conversationId: string; leadId: string }
+
+export type SourceKind = SearchSource['kind']
+
+/** The words of one text, which is read from its source. */
+export interface SearchEntry {
+  source: SearchSource
+  workspaceId: string
+  at: Date
+  terms: string[]
+}
+
+export type SearchText = Omit<SearchEntry, 'terms'> & { texts: string[] }
+
+export interface EntryQuery {
+  workspaceId: string
+  /** Entries of other kinds have no effect on the result. */
+  kinds: readonly SourceKind[]
+  terms: SearchTerm[]
+  from?: Date
+  to?: Date
+  /** Only entries after this place in the order of the results, newest first. */
+  after?: PageEnd
+}
+
+export interface FoundEntry {
+  place: PageEnd
+  source: SearchSource
+}
 
 export interface SearchEntryDocument {
   /** See `idOf`. One range of ids has the messages and notes of a conversation. */
@@ -82,11 +115,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   /** Returns the matches among the first `limit` entries with the term `rarest`, newest first. */
-  async matchesOf(
-    { workspaceId, kinds, terms, ...range }: EntryQuery,
-    rarest: SearchTerm,
-    limit: number,
-  ): Promise<FoundEntry[]> {
+  async matchesOf({ workspaceId, kinds, terms, ...range }: EntryQuery, rarest: SearchTerm, limit: number) {
     const stages = [
       { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
       // Otherwise the database could merge both `$match` stages and search for another term.
@@ -101,10 +130,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   /**
    * Returns the matches among the next `limit` entries, newest first, and the place of the last entry read.
    */
-  async matchesAmongNext(
-    { workspaceId, kinds, terms, ...range }: EntryQuery,
-    limit: number,
-  ): Promise<{ found: FoundEntry[]; end?: PageEnd }> {
+  async matchesAmongNext({ workspaceId, kinds, terms, ...range }: EntryQuery, limit: number) {
     const next = { workspaceId, $and: [ofKinds(kinds), ...inRange(range)] }
     const hint = 'by_time'
     const last = await entries.findOne(next, { projection: { at: 1 }, sort: newestFirst, skip: limit - 1, hint })

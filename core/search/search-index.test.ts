@@ -3,8 +3,7 @@ import { createBus } from '../bus.ts'
 import type { LogEvent } from '../log-event.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { bareCore } from '../test/core-with.ts'
-import type { SearchEntry } from './model.ts'
-import { searchEntriesOf } from './search-entry-store.ts'
+import { type SearchEntry, searchEntriesOf } from './search-entry-store.ts'
 import { searchIndexOf } from './search-index.ts'
 
 const event = (sequence: number) =>

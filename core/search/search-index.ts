@@ -9,8 +9,7 @@ import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Identity, Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
-import { maxTerms, type SearchEntry, type SearchSource, type SearchText } from './model.ts'
-import { searchEntriesOf } from './search-entry-store.ts'
+import { type SearchEntry, type SearchSource, type SearchText, searchEntriesOf } from './search-entry-store.ts'
 import { indexedTermsOf } from './terms-model.ts'
 
 type MessageSource = Extract<SearchSource, { kind: 'message' }>
@@ -22,6 +21,8 @@ const batchSize = 50
 /** Maximum time from the read of a text to the write of its entry; a removal waits longer, a minute. */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
+/** Later words of a longer text are not indexed, which protects the database. */
+const maxTerms = 400
 
 /**
  * Adds search entries behind the log, so that a send waits for none. A follower of the logs adds what a
