@@ -25,7 +25,7 @@ export function connectCores(options: CoreLookups & { tls?: TlsFiles }) {
     const transport = createCoreTransport(url, options.tls)
     const core = { url, transport, request: transport.request, isWatched: true }
     connected.set(url, { core, removed })
-    void watchCore({ core, cores, signal: AbortSignal.any([removed.signal, stopped.signal]) })
+    void watchCore(core, cores, AbortSignal.any([removed.signal, stopped.signal]))
   }
 
   async function drain(url: string, { core, removed }: Connected) {
@@ -62,7 +62,7 @@ interface CoreLookups {
   urls: readonly string[]
   lookUp?: (hostname: string) => Promise<string[]>
   lookUpEveryMs?: number
-  logger?: LineLogger | undefined
+  logger?: LineLogger
 }
 
 const lookUpByName = async (hostname: string) =>
@@ -133,12 +133,7 @@ const SOLE_SILENT_MS = 15_000
  * answer closes the connection: it is starting or stopping. A core that is silent for 500 ms while another
  * answers is cut, so that its calls fail over. If no other core answers, it is cut after 15 s.
  */
-async function watchCore(options: {
-  core: CoreNode & { transport: CoreTransport }
-  cores: CorePool
-  signal: AbortSignal
-}) {
-  const { core, cores, signal } = options
+async function watchCore(core: Connected['core'], cores: CorePool, signal: AbortSignal) {
   let pauseMs = PROBE_EVERY_MS
   let lastAnswerAt = performance.now()
   for (;;) {
@@ -163,7 +158,7 @@ async function watchCore(options: {
 type Outcome = 'alive' | 'unready' | 'dead' | 'silent'
 
 /** Waits in short slices. With one long timer, a pause of this process would look like a silent core. */
-async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
+async function probe({ transport }: Connected['core']): Promise<Outcome> {
   const timeout = new AbortController()
   const answer = transport.probe(timeout.signal).then(
     (isRunning): Outcome => (isRunning ? 'alive' : 'unready'),

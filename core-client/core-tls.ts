@@ -1,6 +1,6 @@
 import type { LineLogger } from '../platform/observability/logger.ts'
 import { SettingError } from '../platform/settings/start-faults.ts'
-import { createTlsFiles, type TlsFiles, type TlsMaterial, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
+import { createTlsFiles, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 import type { coreTlsSettings } from './core-settings.ts'
 
 /**
@@ -16,26 +16,4 @@ export function coreTlsFiles(
   if (given.length === 0) return undefined
   const names = { ca: 'CORE_CA', cert: 'CLIENT_CERT', key: 'CLIENT_KEY' }
   return createTlsFiles(Object.fromEntries(given), { names, logger })
-}
-
-/**
- * Returns a function for the current client. After the files have changed, it creates a new one and calls
- * `release` with the old one.
- */
-export function withCurrentTls<Client>(
-  tls: TlsFiles | undefined,
-  create: (material: TlsMaterial | undefined) => Client,
-  release: (old: Client) => void = () => {},
-): () => Client {
-  let material = tls?.current()
-  let client = create(material)
-  return () => {
-    const found = tls?.current()
-    if (found !== material) {
-      release(client)
-      material = found
-      client = create(material)
-    }
-    return client
-  }
 }

@@ -3,7 +3,6 @@ import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node'
 import { messageMaxBytes } from '../platform/message-limit.ts'
 import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
-import { withCurrentTls } from './core-tls.ts'
 import { type CoreRequest, createHttpClient } from './http-client.ts'
 
 export type CoreTransport = ReturnType<typeof createCoreTransport>
@@ -13,11 +12,19 @@ export type CoreTransport = ReturnType<typeof createCoreTransport>
  * one HTTP/2 connection. After certificates change, running calls finish on the old connections.
  */
 export function createCoreTransport(baseUrl: string, tls?: TlsFiles) {
-  const latest = withCurrentTls(
-    tls,
-    (material) => connectTo(baseUrl, material),
-    ({ close }) => close(),
-  )
+  let material = tls?.current()
+  let connected = connectTo(baseUrl, material)
+
+  function latest() {
+    const found = tls?.current()
+    if (found !== material) {
+      connected.close()
+      material = found
+      connected = connectTo(baseUrl, material)
+    }
+    return connected
+  }
+
   const transport: Transport = {
     unary: (...call) => latest().unary(...call),
     stream: (...call) => latest().stream(...call),

@@ -1,34 +1,19 @@
 import { Code } from '@connectrpc/connect'
 
-/** What a token says of itself. Its signature was not checked. */
-interface TokenFacts {
-  subject: string
-  scopes: string[]
-  /** Milliseconds since 1970; infinite if the token does not expire. */
-  expiresAt: number
-}
-
-/** Does not check the signature. Returns undefined if the text is no token. */
-export function readServiceToken(token: string): TokenFacts | undefined {
+/** Does not check the signature. Returns undefined if the text is no token. `expiresAt` is infinite without an end. */
+export function readServiceToken(token: string) {
   try {
     const { sub, scope, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
     if (typeof sub !== 'string' || typeof scope !== 'string') return undefined
-    return {
-      subject: sub,
-      scopes: scope.split(' '),
-      expiresAt: typeof exp === 'number' ? exp * 1000 : Number.POSITIVE_INFINITY,
-    }
+    const expiresAt = typeof exp === 'number' ? exp * 1000 : Number.POSITIVE_INFINITY
+    return { subject: sub, scopes: scope.split(' '), expiresAt }
   } catch {
     return undefined
   }
 }
 
 /** Says in one line why the cores refuse a token, and what to do; undefined for other failures. */
-export function tokenFault(
-  { setting, token, scope }: { setting: string; token: string; scope: string },
-  code: Code,
-  now = Date.now(),
-): string | undefined {
+export function tokenFault(setting: string, token: string, scope: string, code: Code, now = Date.now()) {
   if (code !== Code.Unauthenticated && code !== Code.PermissionDenied) return undefined
   const facts = readServiceToken(token)
   const renew = 'create another with `npm run make -- secrets --renew-tokens` or `npm run make -- token`'

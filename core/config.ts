@@ -1,5 +1,5 @@
 import { contractLimits } from '../contract/limits.ts'
-import { parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
+import { parseAllowedCidrs } from '../platform/addresses/addresses.ts'
 import { processSettings } from '../platform/settings/process-settings.ts'
 import {
   defineSettings,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
-import { parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
+import { parseAllowedCidrs } from '../platform/addresses/addresses.ts'
 import { readTokenFile } from '../platform/settings/data-file.ts'
 import { missingToken, processSettings } from '../platform/settings/process-settings.ts'
 import { defineSettings, filledText, integer, port, text, token } from '../platform/settings/settings.ts'

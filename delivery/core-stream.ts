@@ -29,19 +29,12 @@ export interface Worker {
 export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
 type Renewal = MessageInitShape<typeof HeldClaimSchema>
 type Part = {
-  room?: MessageInitShape<typeof WorkerRoomSchema> | undefined
+  room?: MessageInitShape<typeof WorkerRoomSchema>
   results?: AttemptReport[]
   renewals?: Renewal[]
 }
 
 export type CoreStream = ReturnType<typeof createCoreStream>
-
-interface StreamEvents {
-  onOpen(): void
-  onMessage(message: WorkDeliveriesResponse): void
-  /** The call has ended. Its unanswered results must be sent again. */
-  onEnd(): void
-}
 
 /** Minimum time between two messages: one with many results costs a tenth of many messages. */
 const sendEveryMs = 10
@@ -49,10 +42,14 @@ const batchMax = 1_000
 /** A stream that was open for this time has recovered, so the next pause is short again. */
 const stableMs = 1_000
 
-export function createCoreStream(worker: Worker, core: CoreNode, events: StreamEvents) {
-  const { config, workerId, retryMs, logger } = worker
-  const token = { setting: 'DELIVERY_TOKEN', token: config.DELIVERY_TOKEN, scope: 'deliveries:work' }
-  const leads = createClient(LeadService, createAuthorizedTransport(core.transport, config.DELIVERY_TOKEN))
+/** `onEnd` says that the call has ended. Its unanswered results must be sent again. */
+export function createCoreStream(
+  { config, workerId, retryMs, logger }: Worker,
+  core: CoreNode,
+  events: { onOpen(): void; onMessage(message: WorkDeliveriesResponse): void; onEnd(): void },
+) {
+  const token = config.DELIVERY_TOKEN
+  const leads = createClient(LeadService, createAuthorizedTransport(core.transport, token))
   const backoff = createBackoff({ minMs: retryMs, maxMs: 5_000 })
   const ending = new AbortController()
   let outbox: ReturnType<typeof createOutbox> | undefined
@@ -77,7 +74,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
       }
     } catch (error) {
       const { code, rawMessage } = ConnectError.from(error)
-      reason = tokenFault(token, code) ?? tlsFaultOf(error) ?? rawMessage
+      reason = tokenFault('DELIVERY_TOKEN', token, 'deliveries:work', code) ?? tlsFaultOf(error) ?? rawMessage
     }
     clearTimeout(accepting)
     outbox.end()

@@ -1,23 +1,14 @@
 import { type AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { NameError } from '../platform/addresses/name-service.ts'
-import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
+import { DestinationBlockedError, NameError } from '../platform/addresses/resolve.ts'
 
 export interface Failure {
   phase: AttemptPhase
   reason: FailureReason
 }
 
-/** The destination sent an invalid HTTP response. */
-export class ProtocolError extends Error {
-  override readonly name = 'ProtocolError'
-}
-
-/** The destination sent more bytes than a response may have. */
-export class ResponseTooLargeError extends Error {
-  override readonly name = 'ResponseTooLargeError'
-}
-
-export const connectionLost = () => Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })
+/** An error of the worker itself, which has a code of `reasons`. */
+export const failed = (code: 'ECONNRESET' | 'INVALID_RESPONSE' | 'TOO_LARGE', message: string) =>
+  Object.assign(new Error(message), { code })
 
 const reasons: Record<string, FailureReason> = {
   ECONNREFUSED: FailureReason.CONNECTION_REFUSED,
@@ -35,6 +26,8 @@ const reasons: Record<string, FailureReason> = {
   ECONNABORTED: FailureReason.CONNECTION_RESET,
   EPIPE: FailureReason.CONNECTION_RESET,
   EPROTO: FailureReason.TLS_FAILED,
+  INVALID_RESPONSE: FailureReason.PROTOCOL_ERROR,
+  TOO_LARGE: FailureReason.RESPONSE_TOO_LARGE,
   // The parser's limits for a head, trailers and chunk extensions.
   HPE_HEADER_OVERFLOW: FailureReason.RESPONSE_TOO_LARGE,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: FailureReason.RESPONSE_TOO_LARGE,
@@ -51,8 +44,6 @@ export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: b
 
 function reasonOf(error: unknown) {
   if (error instanceof DestinationBlockedError) return FailureReason.DESTINATION_BLOCKED
-  if (error instanceof ProtocolError) return FailureReason.PROTOCOL_ERROR
-  if (error instanceof ResponseTooLargeError) return FailureReason.RESPONSE_TOO_LARGE
   if (error instanceof NameError) {
     return error.reason === 'not_found' ? FailureReason.NAME_NOT_FOUND : FailureReason.NAME_SERVICE_FAILED
   }

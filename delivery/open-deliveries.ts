@@ -8,12 +8,12 @@ export interface OpenDelivery {
   /** Time of the claim or the last renewal. */
   renewedAt: number
   /** Time of the first renewal without an answer. */
-  renewingSince?: number | undefined
+  renewingSince?: number
   readonly stream: CoreStream
   /** The result, until a core has recorded it. */
   result?: AttemptReport
   /** The stream that carries the result. Unset after its end. */
-  sentOver?: CoreStream | undefined
+  sentOver?: CoreStream
 }
 
 export const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { afterAll, describe, expect, it } from 'vitest'
 import { AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
-import { NameError } from '../platform/addresses/name-service.ts'
+import { NameError } from '../platform/addresses/resolve.ts'
 import { startReceiver } from '../test/support/receiver.ts'
 import { retryDate } from '../test/support/receiver-behaviours.ts'
 import { until } from '../test/support/until.ts'

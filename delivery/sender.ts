@@ -4,17 +4,9 @@ import tls from 'node:tls'
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { parseDestinationUrl } from '../contract/destination-url.ts'
 import { contractLimits } from '../contract/limits.ts'
-import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
-import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
+import { DestinationBlockedError, type ResolvedAddress, type Resolver } from '../platform/addresses/resolve.ts'
 import { parseRetryAfter } from '../platform/http/retry-after.ts'
-import {
-  classifyFailure,
-  connectionLost,
-  type Failure,
-  isConnectionLost,
-  ProtocolError,
-  ResponseTooLargeError,
-} from './failures.ts'
+import { classifyFailure, type Failure, failed, isConnectionLost } from './failures.ts'
 
 export type Outcome =
   | { case: 'response'; value: Answer }
@@ -31,9 +23,9 @@ export interface SenderOptions {
   responseMaxBytes?: number
   maxIdle?: number
   now?: () => number
-  dial?: Dial | undefined
+  dial?: Dial
   /** Certificate authorities (PEM) instead of Node's, for tests. */
-  ca?: string | undefined
+  ca?: string
 }
 
 /**
@@ -43,7 +35,7 @@ export interface SenderOptions {
  */
 export function createSender(options: SenderOptions) {
   const { resolver, responseMaxBytes = 65_536, maxIdle = 256, now = Date.now, dial, ca } = options
-  const connections = createConnections({ maxIdle })
+  const connections = createConnections(maxIdle)
 
   async function attempt(request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void) {
     onPhase(AttemptPhase.RESOLVE)
@@ -150,7 +142,7 @@ const endings = ['data', 'timeout', 'close']
 /**
  * Keeps up to `maxIdle` connections for later requests to the same origin. Evicts the least recently used.
  */
-function createConnections({ maxIdle }: { maxIdle: number }) {
+function createConnections(maxIdle: number) {
   const idle = new Map<Socket, string>()
 
   function remove(socket: Socket) {
@@ -262,7 +254,7 @@ function waitFor(socket: net.Socket, event: 'connect' | 'secureConnect', signal:
   return new Promise((resolve, reject) => {
     const abort = () => socket.destroy(signal.reason)
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
-    const close = () => fail(Object.assign(new Error('connection closed'), { code: 'ECONNRESET' }))
+    const close = () => fail(failed('ECONNRESET', 'connection closed'))
     // This listener is never removed, because an unhandled socket error would end the process.
     socket.on('error', fail)
     socket.once('close', close)
@@ -303,28 +295,25 @@ const headMaxBytes = 16 * 1024
 
 /**
  * Sends one POST, and resolves with the complete answer. Drops interim answers (1xx), asked for or not.
- * Counts every byte. Errors: `ResponseTooLargeError` above `maxBytes`; `ProtocolError` and the parser's
+ * Counts every byte. Errors: `TOO_LARGE` above `maxBytes`; `INVALID_RESPONSE` and the parser's
  * errors if it is not HTTP; the reason of the signal; the socket's errors.
  */
-function readAnswer(
-  socket: Socket,
-  options: Omit<Exchange, 'onPhase'> & { maxBytes: number; onHeaders: () => void },
-): Promise<WholeAnswer> {
+function readAnswer(socket: Socket, options: Omit<Exchange, 'onPhase'> & { maxBytes: number; onHeaders: () => void }) {
   const { url, request, signal, maxBytes, onHeaders } = options
-  return new Promise((resolve, reject) => {
-    if (socket.destroyed) return reject(connectionLost())
+  return new Promise<WholeAnswer>((resolve, reject) => {
+    if (socket.destroyed) return reject(failed('ECONNRESET', 'connection lost'))
     let answer: IncomingMessage | undefined
     let received = 0
     const beginning: Buffer[] = []
 
     const count = (chunk: Buffer) => {
       received += chunk.length
-      if (received > maxBytes) fail(new ResponseTooLargeError())
+      if (received > maxBytes) fail(failed('TOO_LARGE', 'response too large'))
     }
     // Counts before the parser, whose listener is added later.
     socket.on('data', count)
     const abort = () => fail(signal.reason)
-    const close = () => fail(connectionLost())
+    const close = () => fail(failed('ECONNRESET', 'connection lost'))
     signal.addEventListener('abort', abort)
     socket.on('close', close)
 
@@ -352,14 +341,14 @@ function readAnswer(
     }
 
     sending.on('error', fail)
-    sending.on('upgrade', () => fail(new ProtocolError('protocol switched without a request')))
+    sending.on('upgrade', () => fail(failed('INVALID_RESPONSE', 'protocol switched without a request')))
     sending.on('response', (response) => {
       answer = response
       onHeaders()
       const { statusCode: status = 0, headersDistinct: headers, rawHeaders } = response
-      if (status < 200 || status > 599) return fail(new ProtocolError('invalid HTTP status'))
+      if (status < 200 || status > 599) return fail(failed('INVALID_RESPONSE', 'invalid HTTP status'))
       if (rawHeaders.reduce((size, { length }) => size + length, 0) > headMaxBytes)
-        return fail(new ProtocolError('head too large'))
+        return fail(failed('INVALID_RESPONSE', 'head too large'))
       let size = 0
       response.on('data', (chunk: Buffer) => {
         if (status >= 300 && size < keptBytes) beginning.push(chunk)

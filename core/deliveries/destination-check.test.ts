@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createAddressCheck } from '../../platform/addresses/addresses.ts'
-import { type Lookup, NameError } from '../../platform/addresses/name-service.ts'
-import { createResolver } from '../../platform/addresses/resolve.ts'
+import { createResolver, type Lookup, NameError } from '../../platform/addresses/resolve.ts'
 import { bareCore } from '../test/core-with.ts'
 import { codeOf } from '../test/cores.ts'
 import { isAllowedDestination, resolverOf } from './destination-check.ts'

@@ -1,6 +1,5 @@
-import { parseAllowedCidrs } from '../../platform/addresses/allowed-cidrs.ts'
-import { NameError } from '../../platform/addresses/name-service.ts'
-import { createResolver, DestinationBlockedError } from '../../platform/addresses/resolve.ts'
+import { parseAllowedCidrs } from '../../platform/addresses/addresses.ts'
+import { createResolver, DestinationBlockedError, NameError } from '../../platform/addresses/resolve.ts'
 import { type Core, perCore } from '../core.ts'
 import { unavailable } from '../errors.ts'
 

@@ -79,7 +79,7 @@ export const watcherOf = ({ config }: Gateway, { transport }: CoreNode) =>
 
 /** Returns why the cores refuse the gateway's token; undefined for codes of other failures. */
 export const tokenFaultOf = ({ config }: Gateway, code: Code): string | undefined =>
-  tokenFault({ setting: 'CORE_TOKEN', token: config.CORE_TOKEN, scope: 'visitors:act' }, code)
+  tokenFault('CORE_TOKEN', config.CORE_TOKEN, 'visitors:act', code)
 
 function traced(transport: Transport): Transport {
   return {

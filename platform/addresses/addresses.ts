@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { SettingError, splitList } from '../settings/settings.ts'
 
 /** Whether connecting to the address is allowed. False for text that is no address. */
 export type AddressCheck = (address: string) => boolean
@@ -53,6 +54,16 @@ export function createAddressCheck({ allowedCidrs }: { allowedCidrs: string[] })
     if (isPublic(address)) return true
     if (embeddedV4(address).some((inner) => metadata.has(canonical(inner)))) return false
     return allowed.some((range) => isWithin(address, range))
+  }
+}
+
+/** Creates the address check for a value of the setting. Errors: `SettingError`. */
+export function parseAllowedCidrs(list: string): AddressCheck {
+  try {
+    return createAddressCheck({ allowedCidrs: splitList(list) })
+  } catch (error) {
+    if (!(error instanceof CidrError)) throw error
+    throw new SettingError('DELIVERY_ALLOWED_CIDRS must be address ranges like 10.1.0.0/16, separated by commas')
   }
 }
 

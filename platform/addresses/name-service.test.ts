@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAddressCheck } from './addresses.ts'
-import { createNameService, NameError } from './name-service.ts'
-import { createResolver, DestinationBlockedError } from './resolve.ts'
+import { createNameService, createResolver, DestinationBlockedError, NameError } from './resolve.ts'
 
 let folder = ''
 beforeAll(async () => {

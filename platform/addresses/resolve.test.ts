@@ -3,8 +3,7 @@ import { isIP } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { oddSpellings, publicV4, publicV6, refusedV4, refusedV6 } from '../../test/support/addresses.ts'
 import { createAddressCheck } from './addresses.ts'
-import { type Lookup, NameError } from './name-service.ts'
-import { createResolver, DestinationBlockedError } from './resolve.ts'
+import { createResolver, DestinationBlockedError, type Lookup, NameError } from './resolve.ts'
 
 const isAddressAllowed = createAddressCheck({ allowedCidrs: [] })
 const [goodV4 = '', goodV6 = ''] = [publicV4[4], publicV6[5]]

@@ -24,7 +24,7 @@ const reportAfterMs = 10_000
 interface TlsFilesOptions {
   /** Names of the settings that have the paths, for error messages. */
   names?: Partial<Record<keyof TlsPaths, string>>
-  logger?: LineLogger | undefined
+  logger?: LineLogger
   monotonic?: () => number
 }
 

@@ -3,7 +3,7 @@
  * compares the table with the source. `peer` marks those that another program fills directly.
  */
 export const structures: Record<string, Record<string, string>> = {
-  'platform/addresses/name-service.ts': { hosts: 'lines of the file of hosts' },
+  'platform/addresses/resolve.ts': { hosts: 'lines of the file of hosts' },
   'platform/concurrency/batcher.ts': {
     outcomes: 'calls under way, which their callers bound',
     queue: 'calls under way, which their callers bound',

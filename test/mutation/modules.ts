@@ -1,7 +1,7 @@
 /** Files that `npm run verify -- mutation` mutates, and the tests that should detect the mutants. */
 export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
   addresses: {
-    mutate: ['platform/addresses/{addresses,name-service,resolve}.ts'],
+    mutate: ['platform/addresses/{addresses,resolve}.ts'],
     tests: ['platform/addresses/*.test.ts'],
   },
   outcomes: {
