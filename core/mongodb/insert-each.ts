@@ -31,7 +31,8 @@ export async function insertAll<T extends Document>(
     const single = isDuplicateKey(error) ? [{ index: 0, code: duplicateKey, errmsg }] : []
     const failures = isBulk ? [error.writeErrors].flat() : single
     // The driver also reports a broken connection as a failed write. In that case no outcome is known.
-    if (failures.length === 0 || (isBulk && error.result.getWriteConcernError() !== undefined)) throw error
+    const isUnknown = failures.length === 0 || (isBulk && error.result.getWriteConcernError() !== undefined)
+    if (isUnknown) throw error
     for (const { index, code, errmsg } of failures) rejected.set(index, { code, errmsg, error })
   }
   return rejected
