@@ -18,7 +18,8 @@ import {
   ScreenshotAcknowledgementAnswer,
   ScreenshotAcknowledgementBody,
   UploadAnswer,
-} from '../../gateway/schemas/commands.ts'
+} from '../../gateway/routes/commands.ts'
+import { SessionAnswer } from '../../gateway/routes/sessions.ts'
 import { WidgetConfigAnswer } from '../../gateway/schemas/config.ts'
 import meanings from '../../gateway/schemas/events.json' with { type: 'json' }
 import { type EventDefinition, eventDefinitions } from '../../gateway/schemas/events.ts'
@@ -31,7 +32,6 @@ import {
   SendMessageAnswer,
   SendMessageBody,
 } from '../../gateway/schemas/messages.ts'
-import { SessionAnswer } from '../../gateway/schemas/sessions.ts'
 import { between, readProjectFile, withRows, writeProjectFile } from './documents.ts'
 
 interface Shape {

@@ -46,19 +46,17 @@ export const requireGrant: Check = (request) => {
   const grants = grantsOf(request.server.gateway)
   const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1] ?? ''
   const credentials = { accessGrant, origin: request.headers.origin! }
-  const known = grants.known(credentials, expiredToo)
-  if (known !== undefined) {
-    request.visitor = { credentials, sessionId: known.sessionId }
-    return
+  const keep = ({ sessionId }: { sessionId: string }) => {
+    request.visitor = { credentials, sessionId }
   }
+  const known = grants.known(credentials, expiredToo)
+  if (known !== undefined) return keep(known)
   const checked = limitRefusals(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
     if (accessGrant === '') throw new GatewayError('GrantMissing')
     if (closedToo) return grants.authorizeClosedToo(credentials, request.id)
     return grants.authorize(credentials, request.id, expiredToo)
   })
-  return checked.then(({ sessionId }) => {
-    request.visitor = { credentials, sessionId }
-  })
+  return checked.then(keep)
 }
 
 /**

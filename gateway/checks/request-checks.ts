@@ -45,12 +45,8 @@ export const keepPrivate: Check = (_request, reply) =>
 export const requireSameOrigin: Check = (request) => {
   const { origin, 'sec-fetch-site': site } = request.headers
   const isForeign = site !== undefined && site !== 'same-origin'
-  if (isForeign || !isHostOf(request.host, origin)) throw new GatewayError('PermissionDenied')
-}
-
-function isHostOf(host: string, origin: string | undefined) {
-  if (origin === undefined) return true
-  return URL.canParse(origin) && new URL(origin).host.toLowerCase() === host.toLowerCase()
+  const isOwn = origin === undefined || URL.parse(origin)?.host.toLowerCase() === request.host.toLowerCase()
+  if (isForeign || !isOwn) throw new GatewayError('PermissionDenied')
 }
 
 const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
@@ -85,9 +81,8 @@ export const requireIdempotencyKey: Check = (request) => {
 
 export const requireMatchingKey: Check = (request) => {
   const { keyField } = request.routeOptions.config
-  const matches =
-    keyField === undefined || (request.body as Record<string, unknown>)[keyField] === idempotencyKeyOf(request)
-  if (!matches) throw new GatewayError('IdempotencyKeyMismatch')
+  if (keyField && (request.body as Record<string, unknown>)[keyField] !== idempotencyKeyOf(request))
+    throw new GatewayError('IdempotencyKeyMismatch')
 }
 
 export function idempotencyKeyOf(request: FastifyRequest): string {

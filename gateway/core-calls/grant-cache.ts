@@ -51,18 +51,10 @@ export const grantsOf = perGateway((gateway) => {
     return call.answer
 
     async function read(): Promise<Authorization> {
-      const {
-        sessionId,
-        capabilities = {} as Capabilities,
-        expiresAt,
-        renewableUntil,
-      } = await sessions.authorizeGrant({ credentials, expiredToo }, { headers: { 'x-correlation-id': correlationId } })
-      call.known = {
-        sessionId,
-        capabilities,
-        expiresAt: expiresAt === undefined ? 0 : timestampMs(expiresAt),
-        renewableUntil: renewableUntil === undefined ? 0 : timestampMs(renewableUntil),
-      }
+      const options = { headers: { 'x-correlation-id': correlationId } }
+      const answer = await sessions.authorizeGrant({ credentials, expiredToo }, options)
+      const { sessionId, capabilities = {} as Capabilities } = answer
+      call.known = { sessionId, capabilities, ...endsOf(answer) }
       return call.known
     }
   }
@@ -102,15 +94,19 @@ export const grantsOf = perGateway((gateway) => {
     confirm: (credentials: Credentials, correlationId: string, expiredToo: boolean) =>
       authorize(credentials, correlationId, expiredToo, RECHECK_MS),
     /** Caches the grant that a core has just issued. Its capabilities are unknown, so `confirm` does not use it. */
-    remember(origin: string, { accessGrant, sessionId, expiresAt, renewableUntil }: SessionContent) {
-      if (expiresAt === undefined || renewableUntil === undefined) return
-      const times = { expiresAt: timestampMs(expiresAt), renewableUntil: timestampMs(renewableUntil) }
-      const known = { sessionId, capabilities: undefined, ...times }
+    remember(origin: string, { accessGrant, sessionId, ...session }: SessionContent) {
+      const known = { sessionId, capabilities: undefined, ...endsOf(session) }
       const call = { startedAt: Number.NEGATIVE_INFINITY, expiredToo: false, answer: Promise.resolve(known), known }
       calls.set(keyOf({ origin, accessGrant }), call)
     },
     forget: (credentials: Credentials) => void calls.delete(keyOf(credentials)),
   }
+})
+
+/** Returns times in milliseconds since 1970; 0 for missing ones. */
+const endsOf = ({ expiresAt, renewableUntil }: Pick<SessionContent, 'expiresAt' | 'renewableUntil'>) => ({
+  expiresAt: expiresAt ? timestampMs(expiresAt) : 0,
+  renewableUntil: renewableUntil ? timestampMs(renewableUntil) : 0,
 })
 
 const keyOf = ({ origin, accessGrant }: Credentials) => `${origin} ${accessGrant}`

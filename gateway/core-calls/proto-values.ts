@@ -42,12 +42,8 @@ export function toAdvisory({ locale, pageContext }: { locale?: string; pageConte
   }
 }
 
-export function toPageContext({
-  url,
-  title,
-  referrer,
-  viewport,
-}: PageContext): MessageInitShape<typeof PageContextSchema> {
+export function toPageContext(page: PageContext): MessageInitShape<typeof PageContextSchema> {
+  const { url, title, referrer, viewport } = page
   const [width, height] = [Math.round(viewport?.width ?? -1), Math.round(viewport?.height ?? -1)]
   return {
     url: toUnicode(url),

@@ -20,8 +20,6 @@ const BATCH_MAX_BYTES = 1024 * 1024
 const FIXED_BYTES = 1024
 const UNIT_MAX_BYTES = 3
 
-const BATCHES_MAX = 2
-
 const batcherOf = perGateway((gateway) => {
   const { config, clock, metrics } = gateway
   let lastSize = 0
@@ -52,7 +50,6 @@ const batcherOf = perGateway((gateway) => {
   }
 
   return createBatcher(sendAll, {
-    maxInFlight: BATCHES_MAX,
     sizeOf: batchSize,
     // A single send goes at once. Under load, the requests of one turn share a batch.
     defer: (start, inFlight) => (inFlight === 0 && lastSize <= 1 ? queueMicrotask(start) : setImmediate(start)),

@@ -9,8 +9,8 @@ import { SESSION_REFUSALS } from '../limits/refusals.ts'
 import meanings from '../schemas/events.json' with { type: 'json' }
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, OperationId, portablePatterns } from '../schemas/fields.ts'
+import { HistoryAnswer } from '../schemas/messages.ts'
 import texts from './document.json' with { type: 'json' }
-import { streamAnswer } from './event-stream-description.ts'
 
 type Json = Record<string, unknown>
 
@@ -260,4 +260,36 @@ function webhookSchemas(): Json {
     return [schemaName(type), { ...schema, description: `Sent when ${eventOccasions[type]}.`, properties }]
   })
   return Object.fromEntries(schemas)
+}
+
+const [message] = (HistoryAnswer as { examples?: { messages: Json[] }[] }).examples![0]!.messages
+const streamExample = {
+  sequence: 42,
+  type: 'message.received',
+  category: 'informational',
+  occurredAt: '2026-01-02T03:04:09.120Z',
+  data: { message },
+}
+const mediaType = 'text/event-stream'
+
+/** Describes the event stream as OpenAPI 3.2 does: by the fields of one event. */
+function streamAnswer(): Json {
+  const { description, itemSchema } = texts.eventStream
+  const data = JSON.stringify(streamExample)
+  const shown = {
+    dataValue: { id: '7f3a-42', event: streamExample.type, data },
+    serializedValue: `id: 7f3a-42\nevent: ${streamExample.type}\ndata: ${data}\n\n`,
+  }
+  return { description, content: { [mediaType]: { itemSchema, examples: { [streamExample.type]: shown } } } }
+}
+
+/** Converts the document to 3.1, which has no `itemSchema`: the stream has the schema of its events' data. */
+export function asOpenApi31(document: object): object {
+  const older = structuredClone(document) as Document
+  for (const operations of Object.values(older.paths))
+    for (const { responses } of Object.values(operations))
+      for (const { content } of Object.values(responses) as { content?: Json }[])
+        if (content?.[mediaType])
+          content[mediaType] = { schema: { $ref: '#/components/schemas/Event' }, example: streamExample }
+  return { ...older, openapi: '3.1.1' }
 }

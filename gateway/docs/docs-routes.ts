@@ -5,7 +5,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import fastify, { type FastifyInstance, type FastifyPluginAsync, type onRequestHookHandler } from 'fastify'
 import { escapeHtml } from '../../contract/html.ts'
 import { WIDGET_PREFIX } from '../../contract/public-api.ts'
-import { asOpenApi31 } from './event-stream-description.ts'
+import { asOpenApi31 } from './api-document.ts'
 import steps from './getting-started.json' with { type: 'json' }
 
 const DOCS_PREFIX = '/docs'

@@ -60,7 +60,7 @@ interface Entry extends StreamSubscription {
   sink: EventSink
   reader: Stream
   link: Link | undefined
-  refusedBy?: Link | undefined
+  refusedBy?: Link
   opened: boolean
   attached: boolean
   epoch: string

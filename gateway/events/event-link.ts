@@ -126,12 +126,8 @@ function createCommandQueue() {
     },
     async *[Symbol.asyncIterator]() {
       while (!closed) {
-        if (commands.length > 0) yield { commands: commands.splice(0, COMMANDS_PER_MESSAGE) }
-        if (commands.length === 0 && !closed) {
-          await new Promise<void>((resolve) => {
-            wake = resolve
-          })
-        }
+        if (commands.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+        else yield { commands: commands.splice(0, COMMANDS_PER_MESSAGE) }
       }
     },
   }

@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { beginSpan, contextOf, SpanKind } from '../../platform/observability/tracing.ts'
 
 declare module 'fastify' {
@@ -26,14 +26,10 @@ export function observeRequests(app: FastifyInstance) {
       attributes: { 'http.request.method': method, 'http.route': route, 'service.correlation_id': request.id },
       parent: contextOf(trustTraceparent && typeof headers.traceparent === 'string' ? headers.traceparent : undefined),
     })
-    if (request.trace) request.trace.within(done)
-    else done()
+    continueIn(request, done)
   })
   // Events of the body stream run outside the span's context.
-  app.addHook('preValidation', (request, _reply, done) => {
-    if (request.trace) request.trace.within(done)
-    else done()
-  })
+  app.addHook('preValidation', (request, _reply, done) => continueIn(request, done))
   app.addHook('onResponse', (request, reply, done) => {
     const { method, routeOptions, trace } = request
     const { statusCode: status, elapsedTime } = reply
@@ -51,6 +47,8 @@ export function observeRequests(app: FastifyInstance) {
     done()
   })
 }
+
+const continueIn = ({ trace }: FastifyRequest, done: () => void) => (trace ? trace.within(done) : done())
 
 /** Successful probes are not logged: an orchestrator sends them every second or two. */
 const healthRoutes = ['/livez', '/readyz']

@@ -1,10 +1,9 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 
-export type RateDecision = { allowed: true } | { allowed: false; retryAfter: number }
-
 /** Limits requests per key. `take` may wait for a store outside the process. */
 export interface RateLimiter {
-  take(key: string): RateDecision | Promise<RateDecision>
+  /** Takes a token. Returns 0, or the seconds until there is one. */
+  take(key: string): number | Promise<number>
   giveBack(key: string): void | Promise<void>
 }
 
@@ -25,12 +24,12 @@ export function createRateLimiter(options: { perMinute: number; burst: number; k
   }
 
   return {
-    take(key: string): RateDecision {
+    take(key: string) {
       const now = options.now()
       const tokens = tokensOf(key, now)
       const allowed = tokens >= 1
       buckets.set(key, { tokens: allowed ? tokens - 1 : tokens, at: now })
-      return allowed ? { allowed } : { allowed, retryAfter: Math.max(1, Math.ceil((1 - tokens) / perMs / 1000)) }
+      return allowed ? 0 : Math.max(1, Math.ceil((1 - tokens) / perMs / 1000))
     },
     giveBack(key: string) {
       const now = options.now()

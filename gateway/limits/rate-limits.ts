@@ -3,7 +3,7 @@ import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import { GatewayError } from '../errors.ts'
 import { type Gateway, perGateway } from '../gateway.ts'
 import type { Check } from '../in-order.ts'
-import { createRateLimiter, type RateDecision, type RateLimiter } from './rate-limiter.ts'
+import { createRateLimiter, type RateLimiter } from './rate-limiter.ts'
 import { createSharedBuckets } from './shared-rate-limiter.ts'
 
 /** Addresses or sessions that have a bucket, per limit. */
@@ -48,10 +48,11 @@ const limitersOf = perGateway((gateway) => {
 
 export const limiterOf = (gateway: Gateway, limit: RateLimit): RateLimiter => limitersOf(gateway)[limit]
 
-export function enforce({ metrics }: Gateway, limit: RateLimit, decision: RateDecision) {
-  if (decision.allowed) return
+/** `retryAfter` is what `take` has returned. */
+export function enforce({ metrics }: Gateway, limit: RateLimit, retryAfter: number) {
+  if (retryAfter === 0) return
   metrics.rateLimited.inc({ limit })
-  throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })
+  throw new GatewayError('RateLimited', { retryAfter })
 }
 
 /** Rejects a request above its rate limit with `RateLimited`. The last check of a request. */
@@ -64,7 +65,7 @@ export function takeRate(request: FastifyRequest, rate: RateLimit): void | Promi
   const { gateway } = request.server
   const isPerSession = rate === 'sends' || rate === 'calls' || rate === 'presence'
   const key = isPerSession ? request.visitor!.sessionId : clientNetwork(request.ip)
-  const decision = limiterOf(gateway, rate).take(key)
-  if (decision instanceof Promise) return decision.then((made) => enforce(gateway, rate, made))
-  enforce(gateway, rate, decision)
+  const taken = limiterOf(gateway, rate).take(key)
+  if (taken instanceof Promise) return taken.then((retryAfter) => enforce(gateway, rate, retryAfter))
+  enforce(gateway, rate, taken)
 }

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Result } from 'ioredis'
-import type { RateDecision, RateLimiter } from './rate-limiter.ts'
+import type { RateLimiter } from './rate-limiter.ts'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -80,22 +80,21 @@ export function createSharedBuckets(options: {
     )
   }
 
-  async function ask<Answer>(shared: () => Promise<Answer>, alone: () => Answer | Promise<Answer>) {
-    if (now() < pausedUntil) return alone()
+  async function ask<Answer>(
+    shared: (key: string) => Promise<Answer>,
+    alone: (key: string) => Answer | Promise<Answer>,
+    key: string,
+  ) {
+    if (now() < pausedUntil) return alone(key)
     try {
-      const answer = await shared()
+      const answer = await shared(key)
       if (isDown) logger.info('shared rate limit store is reachable again')
       isDown = false
       return answer
     } catch (error) {
       onFailure(error)
-      return alone()
+      return alone(key)
     }
-  }
-
-  async function take(key: string, capacity: number, perMs: number): Promise<RateDecision> {
-    const wait = await redis.takeToken(key, capacity, perMs)
-    return wait === 0 ? { allowed: true } : { allowed: false, retryAfter: Math.max(1, Math.ceil(wait / 1000)) }
   }
 
   return {
@@ -105,18 +104,11 @@ export function createSharedBuckets(options: {
       const perMs = options.perMinute / 60_000
       const capacity = Math.max(1, options.burst)
       const keyOf = (key: string) => `service:rate:${name}:${key}`
+      const take = async (key: string) => Math.ceil((await redis.takeToken(keyOf(key), capacity, perMs)) / 1000)
       const giveBack = async (key: string) => void (await redis.giveTokenBack(keyOf(key), capacity))
       return {
-        take: (key) =>
-          ask(
-            () => take(keyOf(key), capacity, perMs),
-            () => local.take(key),
-          ),
-        giveBack: (key) =>
-          ask(
-            () => giveBack(key),
-            () => local.giveBack(key),
-          ),
+        take: (key) => ask(take, local.take, key),
+        giveBack: (key) => ask(giveBack, local.giveBack, key),
       }
     },
     /** Resolves after one second at the latest; connecting continues. */

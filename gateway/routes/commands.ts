@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
 import type { PublicErrorCode } from '../../contract/errors.ts'
 import { contractLimits } from '../../contract/limits.ts'
 import { operationOf } from '../checks/grant.ts'
@@ -7,18 +8,52 @@ import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { withTimes } from '../core-calls/proto-values.ts'
 import { GatewayError, invalid } from '../errors.ts'
 import { readChunks } from '../http/request-body.ts'
-import {
-  CommandParams,
-  NavigationAcknowledgementAnswer,
-  NavigationAcknowledgementBody,
-  SCREENSHOT_TYPES,
-  ScreenshotAcknowledgementAnswer,
-  ScreenshotAcknowledgementBody,
-  ScreenshotParams,
-  UploadAnswer,
-} from '../schemas/commands.ts'
+import about from '../schemas/about.json' with { type: 'json' }
+import { Named, OneOf, Strict, Text, Time } from '../schemas/fields.ts'
 import operations from './operations.json' with { type: 'json' }
 import { answerOnce, operation } from './sessions.ts'
+
+/** Media types of a screenshot. The core checks that the bytes match the type. */
+const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
+
+/** An unknown id is answered with `CommandNotFound`. */
+const CommandParams = Strict({ commandId: Text })
+const ScreenshotParams = Strict({ requestId: Text })
+
+export const NavigationAcknowledgementBody = Strict(
+  { outcome: OneOf(['accepted', 'declined', 'completed', 'failed', 'unsupported']) },
+  about.NavigationAcknowledgementBody,
+)
+export const NavigationAcknowledgementAnswer = Strict(
+  {
+    commandId: Text,
+    state: Named('accepted', 'declined', 'completed', 'failed', 'unsupported'),
+  },
+  about.NavigationAcknowledgementAnswer,
+)
+
+export const ScreenshotAcknowledgementBody = Strict(
+  { consent: OneOf(['granted', 'denied', 'unsupported']) },
+  about.ScreenshotAcknowledgementBody,
+)
+export const ScreenshotAcknowledgementAnswer = Strict(
+  {
+    requestId: Text,
+    state: Named('granted', 'denied', 'unsupported'),
+    upload: Type.Optional(Strict({ maxBytes: Type.Integer(), contentTypes: Type.Array(Text), expiresAt: Time })),
+  },
+  about.ScreenshotAcknowledgementAnswer,
+)
+
+export const UploadAnswer = Strict(
+  {
+    requestId: Text,
+    state: Named('uploaded'),
+    byteLength: Type.Integer({ minimum: 1 }),
+    sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  },
+  about.UploadAnswer,
+)
 
 const COMMAND_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
 /** Some decisions are accepted although the capability is off. */

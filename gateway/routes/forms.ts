@@ -19,23 +19,13 @@ const SubmitFormBody = Strict(
 const SubmitFormAnswer = Strict({ formSubmissionId: Text }, about.SubmitFormAnswer)
 
 const forms = [
-  {
-    path: '/forms/pre-chat',
-    form: FormKind.PRE_CHAT,
-    advertisedBy: 'preChatForm',
-    described: operations.submitPreChatForm,
-  },
-  {
-    path: '/forms/offline',
-    form: FormKind.OFFLINE,
-    advertisedBy: 'offlineForm',
-    described: operations.submitOfflineForm,
-  },
+  ['/forms/pre-chat', FormKind.PRE_CHAT, 'preChatForm', operations.submitPreChatForm],
+  ['/forms/offline', FormKind.OFFLINE, 'offlineForm', operations.submitOfflineForm],
 ] as const
 
 /** POST /forms/pre-chat, /forms/offline, for installations that advertise them. */
 export const formRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  for (const { path, form, advertisedBy, described } of forms) {
+  for (const [path, form, advertisedBy, described] of forms) {
     app.post(
       path,
       {

@@ -52,9 +52,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       schema: { ...operations.sendMessage, body: SendMessageBody, response: { 202: SendMessageAnswer } },
       config: sends,
     },
-    async (request, reply) => {
-      return reply.code(202).send(await send(reply, request.body))
-    },
+    async (request, reply) => reply.code(202).send(await send(reply, request.body)),
   )
 
   app.post(

@@ -1,11 +1,23 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
-import { type DescMethod, fromBinary } from '@bufbuild/protobuf'
+import { type DescMethod, type DescService, fromBinary, getOption } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { codeToHttpStatus, endStreamToJson, errorToJson } from '@connectrpc/connect/protocol-connect'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { type Admission, admission } from '#proto/access/v1/access_pb.js'
+import { BotService } from '#proto/bot/v1/bot_pb.js'
+import { CommandService } from '#proto/command/v1/command_pb.js'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { EventsService } from '#proto/events/v1/events_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { OperatorService } from '#proto/operator/v1/operator_pb.js'
+import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { connectCodeOf } from '../../contract/errors.ts'
 import type { CoreNode, Failure } from '../../core-client/core-pool.ts'
 import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
@@ -21,15 +33,6 @@ import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { type Check, inOrder } from '../in-order.ts'
 import { takeRate } from '../limits/rate-limits.ts'
 import { enterRead, enterStream } from '../limits/reads.ts'
-import {
-  botMethods,
-  isRead,
-  isRepeatable,
-  isStream,
-  operatorMethods,
-  pathOf,
-  waitMaxMs,
-} from '../rpc/forwarded-methods.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -38,6 +41,42 @@ declare module 'fastify' {
 }
 
 export const RPC_PREFIX = '/rpc'
+
+const SERVICES: DescService[] = [
+  SessionService,
+  MessagingService,
+  CommandService,
+  LeadService,
+  PrivacyService,
+  HookService,
+  WorkspaceService,
+  OperatorService,
+  BotService,
+  EventsService,
+]
+
+/** URL path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
+const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`
+
+const isRepeatable = ({ idempotency }: DescMethod) => idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
+
+const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+
+const isStream = ({ methodKind }: DescMethod) => methodKind === 'server_streaming'
+
+/** How long a core may wait for events before it answers. */
+const waitMaxMs = (method: DescMethod) => (method === EventsService.method.listEvents ? 30_000 : 0)
+
+const methodsWith = (caller: keyof Admission & ('public' | 'bots')): ReadonlyMap<string, DescMethod> =>
+  new Map(
+    SERVICES.flatMap(({ methods }) => methods)
+      .filter((method) => getOption(method, admission)[caller])
+      .map((method) => [pathOf(method), method]),
+  )
+
+export const operatorMethods = methodsWith('public')
+
+export const botMethods = methodsWith('bots')
 
 const CONTENT_TYPES = ['application/json', 'application/proto', 'application/connect+json', 'application/connect+proto']
 /** The only headers that are forwarded. A core must not trust proxy headers of clients. */

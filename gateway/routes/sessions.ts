@@ -1,27 +1,115 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { CloseScope, ConsentDecision, type SessionContent } from '#proto/session/v1/session_pb.js'
+import { contractLimits } from '../../contract/limits.ts'
 import { operationOf, visitorOf } from '../checks/grant.ts'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { grantsOf } from '../core-calls/grant-cache.ts'
 import { toAdvisory, toPageContext, withTimes } from '../core-calls/proto-values.ts'
 import { limitRefusals } from '../limits/refusals.ts'
-import { PageContext } from '../schemas/fields.ts'
+import about from '../schemas/about.json' with { type: 'json' }
 import {
-  ClearIdentityBody,
-  CloseSessionAnswer,
-  CloseSessionBody,
-  ConsentAnswer,
-  ConsentBody,
-  CreateSessionBody,
-  IdentifyBody,
-  IdentityAnswer,
-  RenewSessionBody,
-  SessionAnswer,
-} from '../schemas/sessions.ts'
+  EventId,
+  Identifier,
+  Line,
+  Locale,
+  Named,
+  OneOf,
+  OpaqueToken,
+  OptionalText,
+  PageContext,
+  Sequence,
+  Strict,
+  Text,
+  Time,
+} from '../schemas/fields.ts'
 import operations from './operations.json' with { type: 'json' }
+
+const sessionExample = {
+  sessionId: 'ses_3f9k2m',
+  conversationId: 'cnv_8d1p4x',
+  accessGrant: 'eyJhbGciOiJIUzI1NiIs…',
+  expiresAt: '2026-01-02T03:19:05.678Z',
+  renewAfter: '2026-01-02T03:14:05.678Z',
+  renewableUntil: '2026-01-02T05:19:05.678Z',
+  renewalToken: 'vJx0…',
+  replay: { state: 'ready', epoch: '7f3a', lastSequence: 0, oldestSequence: 0 },
+  continuity: { state: 'new' },
+  identity: { state: 'anonymous' },
+}
+
+const CreateSessionBody = Strict(
+  {
+    publicSiteKey: Identifier,
+    clientInstanceId: Identifier,
+    locale: Type.Optional(Locale),
+    pageContext: Type.Optional(PageContext),
+  },
+  about.CreateSessionBody,
+)
+
+const RenewSessionBody = Strict(
+  {
+    sessionId: Identifier,
+    renewalToken: OpaqueToken,
+    lastSeenEventId: Type.Optional(EventId),
+  },
+  about.RenewSessionBody,
+)
+
+const CloseSessionBody = Strict({ scope: OneOf(['panel', 'continuity']) }, about.CloseSessionBody)
+
+const IdentifyBody = Strict(
+  {
+    assertion: Type.String({ minLength: 1, maxLength: contractLimits.assertionMaxLength }),
+    renewalToken: Type.Optional(OpaqueToken),
+  },
+  about.IdentifyBody,
+)
+
+const ClearIdentityBody = Strict({ renewalToken: Type.Optional(OpaqueToken) }, about.ClearIdentityBody)
+
+const sessionContent = {
+  sessionId: Text,
+  conversationId: Text,
+  accessGrant: Text,
+  expiresAt: Time,
+  renewAfter: Time,
+  renewableUntil: Time,
+  renewalToken: Text,
+  replay: Strict({
+    state: Named('ready', 'reset_required'),
+    epoch: Text,
+    lastSequence: Sequence,
+    oldestSequence: Sequence,
+  }),
+  continuity: Strict({ state: Named('new', 'continued', 'reset') }),
+  identity: Strict({ state: Named('anonymous', 'verified'), displayName: OptionalText }),
+}
+const described = { description: 'The session and its credentials.', examples: [sessionExample] }
+
+export const SessionAnswer = Strict(sessionContent, described)
+type SessionAnswer = Static<typeof SessionAnswer>
+
+const IdentityAnswer = Strict({ ...sessionContent, renewalToken: OptionalText }, described)
+type IdentityAnswer = Static<typeof IdentityAnswer>
+
+const CloseSessionAnswer = Strict({ sessionId: Text, state: Named('active', 'closed') }, about.CloseSessionAnswer)
+
+const ConsentBody = Strict(
+  {
+    policyVersion: Line(1, contractLimits.policyVersionMaxLength),
+    decision: OneOf(['granted', 'denied']),
+  },
+  about.ConsentBody,
+)
+
+const ConsentAnswer = Strict(
+  { decision: Named('granted', 'denied'), policyVersion: Text, decidedAt: Time },
+  about.ConsentAnswer,
+)
 
 export const operation = { scoped: true, idempotent: true, rate: 'calls' } as const
 export const report = { scoped: true, idempotent: 'optional', rate: 'calls', errors: ['ConsentRequired'] } as const
@@ -150,8 +238,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
-      const key = request.headers['idempotency-key']
-      const idempotencyKey = typeof key === 'string' ? key : undefined
+      const idempotencyKey = idempotencyKeyOf(request) || undefined
       const report = { credentials, pageContext: toPageContext(request.body), idempotencyKey }
       answerOnce(reply, await sessions.reportPageContext(report, callOptions(request)))
       return reply.code(204).send(null)

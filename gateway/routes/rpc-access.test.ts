@@ -11,7 +11,7 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import { GET, LIST, SEND, sharedRpc, startRpc, WATCH } from '../test/test-rpc.ts'
-import { botMethods, operatorMethods } from './forwarded-methods.ts'
+import { botMethods, operatorMethods } from './rpc.ts'
 
 const APPEND = '/rpc/service.bot.v1.BotService/AppendBotMessage'
 
