@@ -9,9 +9,8 @@ interface Report {
   message?: string
 }
 
-type AuditResult = { outcome: 'clean' | 'vulnerable' | 'unknown'; summary: string }
-
-export function classifyReport(text: string): AuditResult {
+/** The outcome is `clean`, `vulnerable` or `unknown`. */
+export function classifyReport(text: string): { outcome: string; summary: string } {
   const { metadata, vulnerabilities = {}, message } = readReport(text)
   if (metadata === undefined) {
     return { outcome: 'unknown', summary: `NOT AUDITED: the registry did not respond (${message ?? 'no response'}).` }
@@ -21,9 +20,9 @@ export function classifyReport(text: string): AuditResult {
   return { outcome: 'vulnerable', summary: ['Known vulnerabilities in production dependencies:', ...found].join('\n') }
 }
 
-function readReport(text: string) {
+function readReport(text: string): Report {
   try {
-    return JSON.parse(text) as Report
+    return JSON.parse(text)
   } catch {
     return {}
   }

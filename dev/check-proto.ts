@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { Release } from './releases.ts'
+import { readReleases } from './releases.ts'
 
 const generated = 'proto/gen'
 const released = 'proto/released.binpb'
@@ -18,7 +18,8 @@ export const checkProto = (root: string, log: (line: string) => void): boolean =
   const checks: [string, () => Outcome][] = [
     [`${generated} is what the protos generate`, () => generatedIsCurrent(root)],
     ['buf lint', () => buf(root, ['lint'])],
-    ...breakingCheck(root, log),
+    [`${released} has the protos of the last release`, () => releasedIsRecorded(root)],
+    [`buf breaking against ${released}`, () => buf(root, ['breaking', '--against', released])],
   ]
   let ok = true
   for (const [name, check] of checks) {
@@ -45,25 +46,12 @@ const generatedIsCurrent = (root: string): Outcome => {
   }
 }
 
-const breakingCheck = (root: string, log: (line: string) => void): [string, () => Outcome][] => {
-  if (!existsSync(join(root, released))) {
-    log(`       buf breaking: nothing to compare with (${released} does not exist)`)
-    return []
-  }
-  return [
-    [`${released} has the protos of the last release`, () => releasedIsRecorded(root)],
-    [`buf breaking against ${released}`, () => buf(root, ['breaking', '--against', released])],
-  ]
-}
-
 const releasedIsRecorded = (root: string): Outcome => {
-  const releases: Release[] = JSON.parse(readFileSync(join(root, 'releases.json'), 'utf8'))
   const digest = createHash('sha256')
     .update(readFileSync(join(root, released)))
     .digest('hex')
-  const last = releases.at(-1)
-  const output = `${released} is not that of ${last?.version} in releases.json.`
-  return { ok: last === undefined || last.sha256['protos.binpb'] === digest, output }
+  const { version, sha256 } = readReleases(root).at(-1)!
+  return { ok: sha256['protos.binpb'] === digest, output: `${released} is not that of ${version} in releases.json.` }
 }
 
 const filesIn = (folder: string): Map<string, string> => {

@@ -9,4 +9,4 @@ export const devSettings = defineSettings(
 
 export type DevConfig = ReturnType<typeof devSettings.read>
 
-export const readDevConfig = (env: NodeJS.ProcessEnv = process.env): DevConfig => devSettings.read(env)
+export const readDevConfig = (): DevConfig => devSettings.read(process.env)

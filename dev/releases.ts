@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** `releases.json` records releases, because clones may lack tags. */
@@ -14,10 +14,7 @@ export interface Release {
 const fileOf = (root: string) => join(root, 'releases.json')
 
 /** Returns all releases, oldest first. */
-export async function readReleases(root: string): Promise<Release[]> {
-  return JSON.parse(await readFile(fileOf(root), 'utf8'))
-}
+export const readReleases = (root: string): Release[] => JSON.parse(readFileSync(fileOf(root), 'utf8'))
 
-export async function writeReleases(root: string, releases: Release[]) {
-  await writeFile(fileOf(root), `${JSON.stringify(releases, null, 2)}\n`)
-}
+export const writeReleases = (root: string, releases: Release[]) =>
+  writeFileSync(fileOf(root), `${JSON.stringify(releases, null, 2)}\n`)

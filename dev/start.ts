@@ -46,11 +46,11 @@ async function startAll() {
   built.catch(() => {})
   await dataFolderSecrets(dev.DATA_DIR)
   const gatewayConfig = loadConfig()
+  const gatewayUrl = `http://localhost:${gatewayConfig.GATEWAY_PORT}`
   // Links in mails need the address of the gateway.
-  const PUBLIC_URL = given.PUBLIC_URL || (given.SMTP_URL && `http://localhost:${gatewayConfig.GATEWAY_PORT}`)
+  const PUBLIC_URL = given.PUBLIC_URL || (given.SMTP_URL && gatewayUrl)
   const { core, config: coreConfig } = await startLocalCore({ ...given, PUBLIC_URL }, dev, { logger })
   closers.push(core.stop)
-  const gatewayUrl = `http://localhost:${gatewayConfig.GATEWAY_PORT}`
   const addresses = {
     gatewayUrl,
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,

@@ -7,8 +7,7 @@ import { readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node
 import { dirname, join } from 'node:path'
 import { MongoClient, MongoServerError } from 'mongodb'
 import { restingClient } from '../../core/database/client-options.ts'
-import type { EngineFailure } from './engine-error.ts'
-import type { EnginePlace } from './engine-place.ts'
+import type { EngineFailure, EnginePlace } from './engine-place.ts'
 import { createExpiry } from './expiry.ts'
 
 export type FromEngine =
@@ -90,7 +89,7 @@ const serve = async (place: Place) => {
     await client.db('admin').command({ setParameter: 1, [name]: value })
   link(place, engine.socketPath)
   const onError = (error: unknown) => void notifyParent({ type: 'expiry-failed', detail: errorName(error) })
-  const expiry = createExpiry({ client, now: () => new Date(), onError })
+  const expiry = createExpiry(client, () => new Date(), onError)
   return async () => {
     unlink(place, engine.socketPath)
     await expiry.stop()

@@ -4,8 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { BSON } from 'mongodb'
 import type { Logger } from 'pino'
 import { makePrivate } from '../../serve/private-folder.ts'
-import { EngineError } from './engine-error.ts'
-import { enginePlace } from './engine-place.ts'
+import { EngineError, enginePlace } from './engine-place.ts'
 import { type NodeCommand, nodeForEngine } from './glibc.ts'
 import { type HostedEngine, hostEngine } from './hosted-engine.ts'
 
@@ -126,11 +125,8 @@ const openEngineConnection = async (socketPath: string, timeoutMs: number, signa
   const abandon = () => socket.destroy()
   signal.addEventListener('abort', abandon, { once: true })
   socket.write(ping())
-  const isData = once(socket, 'data').then(
-    () => true,
-    () => false,
-  )
-  const answered = await Promise.race([isData, closed.then(() => false)])
+  const data = once(socket, 'data').then(() => true)
+  const answered = await Promise.race([data, closed.then(() => false)]).catch(() => false)
   signal.removeEventListener('abort', abandon)
   socket.setTimeout(0)
   if (!answered) return undefined

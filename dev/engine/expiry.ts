@@ -3,20 +3,13 @@ import { type Collection, type Document, type IndexDescriptionInfo, type MongoCl
 const sweepEveryMs = 30_000
 const ownDatabases = new Set(['admin', 'local', 'config'])
 
-type ExpiryDeps = {
-  client: MongoClient
-  now: () => Date
-  /** Called with the error of a collection whose sweep failed. The next sweep retries it. */
-  onError?: (error: unknown) => void
-}
-
 /**
  * Deletes documents that have expired by a TTL index, because the embedded engine has no TTL monitor. `stop`
- * waits for a sweep in progress.
+ * waits for a sweep in progress. `onError` gets the error of a collection whose sweep failed; the next sweep retries it.
  */
-export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
+export const createExpiry = (client: MongoClient, now: () => Date, onError: (error: unknown) => void) => {
   let timer: NodeJS.Timeout | undefined
-  let sweeping = Promise.resolve(0)
+  let sweeping: Promise<unknown> | undefined
   let stopped = false
 
   /** Resolves to the number of deleted documents. */
@@ -28,7 +21,9 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
       try {
         deleted += await deleteExpired(collection, at)
       } catch (error) {
-        if (!isGone(error)) onError?.(error)
+        // The collection was dropped after it was listed.
+        const isGone = error instanceof MongoServerError && error.codeName === 'NamespaceNotFound'
+        if (!isGone) onError(error)
       }
     }
     return deleted
@@ -37,11 +32,7 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   const schedule = () => {
     if (stopped) return
     timer = setTimeout(() => {
-      sweeping = sweep().catch((error) => {
-        onError?.(error)
-        return 0
-      })
-      void sweeping.then(schedule)
+      sweeping = sweep().catch(onError).then(schedule)
     }, sweepEveryMs)
   }
   schedule()
@@ -55,19 +46,14 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   return { sweep, stop }
 }
 
-/** Whether the collection was dropped after it was listed. */
-const isGone = (error: unknown) => error instanceof MongoServerError && error.codeName === 'NamespaceNotFound'
-
 const sweptCollections = async (client: MongoClient) => {
   const { databases } = await client.db('admin').admin().listDatabases({ nameOnly: true })
   const found: Collection[] = []
   for (const { name } of databases) {
     if (ownDatabases.has(name)) continue
     const db = client.db(name)
-    for (const info of await db.listCollections<{ name: string; type?: string; options?: Document }>().toArray()) {
-      const swept = info.type === 'collection' && !info.options?.capped && !info.name.startsWith('system.')
-      if (swept) found.push(db.collection(info.name))
-    }
+    for (const { type, name, options } of await db.listCollections({}, { nameOnly: false }).toArray())
+      if (type === 'collection' && !options?.capped && !name.startsWith('system.')) found.push(db.collection(name))
   }
   return found
 }
@@ -76,8 +62,7 @@ const deleteExpired = async (collection: Collection, at: Date) => {
   let deleted = 0
   for (const index of await collection.indexes()) {
     const filter = expiredFilter(index, at)
-    if (filter === undefined) continue
-    deleted += (await collection.deleteMany(filter)).deletedCount
+    if (filter) deleted += (await collection.deleteMany(filter)).deletedCount
   }
   return deleted
 }

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/pr
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Logger } from 'pino'
-import { EngineError } from './engine-error.ts'
+import { EngineError } from './engine-place.ts'
 
 /** Version of glibc that the engine's binary needs. */
 const neededVersion = [2, 38] as const
@@ -32,7 +32,7 @@ export type GlibcDeps = {
   platform?: NodeJS.Platform
   arch?: string
   /** Version of the C library. Undefined if it is not glibc. */
-  glibc?: string | undefined
+  glibc?: string
   run?: Run
 }
 

@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { EngineError, type EngineFailure } from './engine-error.ts'
-import type { EnginePlace } from './engine-place.ts'
+import { EngineError, type EngineFailure, type EnginePlace } from './engine-place.ts'
 import type { FromEngine, ToEngine } from './engine-process.ts'
 import type { NodeCommand } from './glibc.ts'
 

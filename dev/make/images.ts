@@ -149,10 +149,8 @@ const views: Record<string, View> = {
   'widget-form': { config: withForm, arrange: fillIn },
 }
 
-async function takeWidget(
-  name: string,
-  { config, viewport = desktop, colorScheme = 'light', arrange, page: options }: View,
-) {
+async function takeWidget(name: string, view: View) {
+  const { config, viewport = desktop, colorScheme = 'light', arrange, page: options } = view
   const gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
   const context = { viewport, colorScheme, locale: 'en-GB', reducedMotion: 'reduce' as const }
   const { page, close } = await openWidgetPage({ browser, gateway, context, ...options })

@@ -147,12 +147,12 @@ try {
   await requireReleasable(version, current)
   await setVersion(version, current)
   const { folder, sha256 } = await writeFiles(version)
-  const earlier = await readReleases(root)
+  const earlier = readReleases(root)
   const release: Release = { version, date: today, sha256 }
-  await writeReleases(root, [...earlier, release])
+  writeReleases(root, [...earlier, release])
   await commit(`Release ${version}`)
   release.commit = (await run('git', 'rev-parse', 'HEAD')).trim()
-  await writeReleases(root, [...earlier, release])
+  writeReleases(root, [...earlier, release])
   await commit(`Record the commit of release ${version}`)
   console.log(`Released ${version}: ${folder}\nPush both commits; publish the tarballs.`)
 } catch (error) {

@@ -58,11 +58,6 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }))
 
 describe('checkProto', () => {
-  it('checkProto passes before the first release and skips the comparison', () => {
-    rmSync(join(root, 'proto/released.binpb'))
-    expect(check()).toEqual({ ok: true, output: expect.stringContaining('nothing to compare with') })
-  })
-
   it('checkProto passes if a field was added since the release', () => {
     write({ [protoFile]: proto(`${first}\n  string place = 4;`) })
     generate()

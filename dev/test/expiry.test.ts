@@ -19,7 +19,11 @@ describe('sweeps of the embedded engine', () => {
   let databases = 0
 
   const sweep = async () => {
-    const expiry = createExpiry({ client, now: () => now })
+    const expiry = createExpiry(
+      client,
+      () => now,
+      (error) => expect.fail(`${error}`),
+    )
     const deleted = await expiry.sweep()
     await expiry.stop()
     return deleted
@@ -121,7 +125,11 @@ describe('sweeps of the embedded engine', () => {
       },
     })
     const errors: unknown[] = []
-    const expiry = createExpiry({ client: failing, now: () => now, onError: (error) => errors.push(error) })
+    const expiry = createExpiry(
+      failing,
+      () => now,
+      (error) => errors.push(error),
+    )
     try {
       await vi.advanceTimersByTimeAsync(29_999)
       expect(errors).toHaveLength(0)

@@ -9,7 +9,7 @@ import { readReleases } from '../releases.ts'
 const root = join(import.meta.dirname, '../..')
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root })
 const isShallow = `${git('rev-parse', '--is-shallow-repository')}`.trim() === 'true'
-const releases = await readReleases(root)
+const releases = readReleases(root)
 
 it('each version of the changelog is a recorded release', () => {
   const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')

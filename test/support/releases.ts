@@ -6,7 +6,7 @@ const run = promisify(execFile)
 
 /** Returns the last release whose commit is recorded. */
 export async function lastRelease(root: string): Promise<Release | undefined> {
-  return (await readReleases(root)).findLast(({ commit }) => commit !== undefined)
+  return readReleases(root).findLast(({ commit }) => commit !== undefined)
 }
 
 /**
@@ -15,7 +15,7 @@ export async function lastRelease(root: string): Promise<Release | undefined> {
  */
 export async function upgradableReleases(root: string, version: string): Promise<Release[]> {
   const major = version.split('.')[0]
-  return (await readReleases(root)).filter((each) => each.commit !== undefined && each.version.split('.')[0] === major)
+  return readReleases(root).filter((each) => each.commit !== undefined && each.version.split('.')[0] === major)
 }
 
 /**
@@ -24,7 +24,7 @@ export async function upgradableReleases(root: string, version: string): Promise
  * @throws Error if this clone does not have the commit
  */
 export async function commitOf(root: string, name: string): Promise<string> {
-  const release = (await readReleases(root)).find(({ version }) => version === name.replace(/^v/, ''))
+  const release = readReleases(root).find(({ version }) => version === name.replace(/^v/, ''))
   const revision = `${release?.commit ?? name}^{commit}`
   const found = await run('git', ['rev-parse', '--verify', '--quiet', revision], { cwd: root }).catch(() => undefined)
   if (found === undefined)
