@@ -14,7 +14,7 @@ export interface Flag {
   required?: true
   multiple?: true
   /** Name of its value, and of the field of the request that it sets, if it is another than that of the flag. */
-  field?: string | undefined
+  field?: string
   /** Converts the given text. A flag without `read` takes no text. */
   read?(text: string, flag: string): unknown
 }

@@ -18,7 +18,7 @@ function coreThatFails(times: number, code: Code) {
       listWorkspaces: () => ({ workspaces: [] }),
     })
   })
-  return { keys, client: createClient(WorkspaceService, createKeyedTransport(transport, { key: 'k1', retryMs: 0 })) }
+  return { keys, client: createClient(WorkspaceService, createKeyedTransport(transport, 'k1', { retryMs: 0 })) }
 }
 
 describe('a transport that adds idempotency keys', () => {
@@ -51,7 +51,7 @@ it('a call to a core that accepts the connection and never answers ends at the d
   const { port } = await startSilentServer()
   const core = createCoreTransport(`http://127.0.0.1:${port}`)
   onTestFinished(() => core.cut())
-  const client = createClient(WorkspaceService, createKeyedTransport(core, { key: 'k1', deadlineMs: 100 }))
+  const client = createClient(WorkspaceService, createKeyedTransport(core, 'k1', { deadlineMs: 100 }))
   await expect(client.listWorkspaces({})).rejects.toMatchObject({ code: Code.DeadlineExceeded })
 })
 

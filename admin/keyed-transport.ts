@@ -8,7 +8,6 @@ export class UnknownOutcomeError extends Error {
 }
 
 const tries = 3
-const defaultDeadlineMs = 30_000
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
@@ -17,7 +16,8 @@ const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Intern
  */
 export function createKeyedTransport(
   transport: Transport,
-  { key, retryMs = 1_000, deadlineMs = defaultDeadlineMs }: { key: string; retryMs?: number; deadlineMs?: number },
+  key: string,
+  { retryMs = 1_000, deadlineMs = 30_000 } = {},
 ): Transport {
   return {
     async unary(method, signal, timeoutMs = deadlineMs, header, input, values) {

@@ -88,7 +88,7 @@ async function run(call: Call, { env, print, untilStopped = () => new AbortContr
 async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefined) {
   const config = readAdminConfig(env)
   const transport = createCoreTransport(config.CORE_URL, coreTlsFiles(config))
-  const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
+  const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), key)
   const services = createServices(writes)
   const resolved = await resolveNames(services, values, config.demo)
   // The secret is the same for each use of a service token, which it does not reveal.

@@ -13,12 +13,7 @@ export const doctor = command(
   },
   async function* (_services, { gateway, siteKey, origin }) {
     let faults = 0
-    for await (const { isFault, text } of examine({
-      url: gateway,
-      siteKey,
-      origin: origin.origin,
-      openMs: STREAM_OPEN_MS,
-    })) {
+    for await (const { isFault, text } of examine(gateway, siteKey, origin.origin, STREAM_OPEN_MS)) {
       if (isFault) faults += 1
       yield `${isFault ? 'FAULT' : 'ok   '}  ${text}`
     }

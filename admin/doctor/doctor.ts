@@ -1,23 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
-import { connect, isIP, type Socket } from 'node:net'
+import { connect, isIP } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { isPublicErrorCode, publicError } from '../../contract/errors.ts'
 import { CONTRACT_VERSION, WIDGET_PREFIX } from '../../contract/public-api.ts'
-
-interface Examined {
-  url: URL
-  siteKey: string
-  origin: string
-  openMs: number
-}
 
 /**
  * Opens the public URL as a browser on a page of the origin does. A group of checks returns false if a fault
  * leaves nothing for the next one to check.
  */
-export async function* examine({ url, siteKey, origin, openMs }: Examined): AsyncGenerator<Finding> {
+export async function* examine(url: URL, siteKey: string, origin: string, openMs: number): AsyncGenerator<Finding> {
   const call = createBrowserCall(url, origin)
   const groups = [
     () => connectionFindings(url),
@@ -52,11 +45,11 @@ interface Call {
   signal?: AbortSignal
 }
 
-type BrowserCall = (call: Call) => Promise<Response>
+type BrowserCall = ReturnType<typeof createBrowserCall>
 
 const createBrowserCall =
-  (url: URL, pageOrigin: string): BrowserCall =>
-  ({ method = 'GET', path, hasOrigin = true, grant, body, headers, signal = AbortSignal.timeout(CALL_MS) }) =>
+  (url: URL, pageOrigin: string) =>
+  ({ method = 'GET', path, hasOrigin = true, grant, body, headers, signal = AbortSignal.timeout(CALL_MS) }: Call) =>
     fetch(new URL(WIDGET_PREFIX + path, url), {
       method,
       headers: {
@@ -102,10 +95,11 @@ const DAY_MS = 86_400_000
 /** Programs that renew certificates do it earlier than this number of days before the end. */
 const MIN_DAYS_LEFT = 14
 
-type Resolve = (host: string, options: { all: true }) => Promise<{ address: string }[]>
-
 /** Connects to each address of the host, with TLS for `https:`. Yields a finding before it tries the next address. */
-export async function* connectionFindings(url: URL, resolve: Resolve = lookup): AsyncGenerator<Finding, boolean> {
+export async function* connectionFindings(
+  url: URL,
+  resolve: (host: string, options: { all: true }) => Promise<{ address: string }[]> = lookup,
+): AsyncGenerator<Finding, boolean> {
   // The hostname of an IPv6 address has brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -159,13 +153,8 @@ async function openedConnection(address: string, port: number, tlsName: string) 
     const finding = fault(`${address}, port ${port}: ${connectFault(failure)}`)
     return { isOpen: false, isRefused: failure.code === 'ECONNREFUSED', finding }
   } finally {
-    discard(socket)
+    socket.on('error', () => {}).destroy()
   }
-}
-
-function discard(socket: Socket) {
-  socket.on('error', () => {})
-  socket.destroy()
 }
 
 function connectFault({ code = '', message, name }: NodeJS.ErrnoException) {
@@ -190,12 +179,7 @@ function tlsFinding(address: string, socket: TLSSocket) {
 /** A core does not start if its clock differs from the database's by more. */
 const MAX_CLOCK_DIFFERENCE_MS = 10_000
 
-async function* configFindings(
-  call: BrowserCall,
-  url: URL,
-  siteKey: string,
-  origin: string,
-): AsyncGenerator<Finding, boolean> {
+async function* configFindings(call: BrowserCall, url: URL, siteKey: string, origin: string) {
   const path = `/config/${encodeURIComponent(siteKey)}`
   const answer = await call({ path })
   const body = await jsonOf(answer)
@@ -331,11 +315,7 @@ async function* openStreamFindings(call: BrowserCall, grant: string, openMs: num
   }
 }
 
-async function endFinding(
-  chunks: ReadableStreamDefaultReader<Uint8Array>,
-  startedAt: number,
-  openMs: number,
-): Promise<Finding> {
+async function endFinding(chunks: ReadableStreamDefaultReader<Uint8Array>, startedAt: number, openMs: number) {
   const seconds = () => Math.round((performance.now() - startedAt) / 1_000)
   let end: NodeJS.Timeout | undefined
   const isOver = new Promise<'over'>((resolve) => {

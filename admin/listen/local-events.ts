@@ -26,14 +26,14 @@ const answerMs = 5_000
 export async function* followFeed(
   { events }: Pick<Services, 'events'>,
   { workspaceId, from, types }: { workspaceId: string; from: string | Date; types: string[] },
-  { signal, report }: Pick<Following, 'signal' | 'report'>,
+  options: Following,
 ): AsyncGenerator<LocalPage> {
   const since = from instanceof Date ? timestampFromDate(from) : undefined
   let cursor = from instanceof Date ? '' : from
   const read = (wait: number) =>
     events.listEvents(
       { workspaceId, cursor, since, types, limit: pageSize, waitSeconds: wait },
-      { signal, timeoutMs: wait * 1000 + answerMs },
+      { signal: options.signal, timeoutMs: wait * 1000 + answerMs },
     )
   // A failed first call is not repeated, because its cause is usually a wrong address, token or workspace.
   for (let page = await read(0); ; ) {
@@ -44,7 +44,7 @@ export async function* followFeed(
     }
     cursor = page.cursor
     yield { events: found, next: cursor }
-    const next = await untilAnswered(() => read(waitSeconds), { signal, report })
+    const next = await untilAnswered(() => read(waitSeconds), options)
     if (!next) return
     page = next
   }
@@ -66,10 +66,7 @@ const pauses = { minMs: 250, maxMs: 5_000 }
  * Repeats a call while the core does not answer it. Returns undefined if the signal aborts. Throws errors that a
  * repeat does not change.
  */
-async function untilAnswered<T>(
-  call: () => Promise<T>,
-  { signal, report }: Pick<Following, 'signal' | 'report'>,
-): Promise<T | undefined> {
+async function untilAnswered<T>(call: () => Promise<T>, { signal, report }: Following) {
   for (const backoff = createBackoff(pauses); !signal.aborted; await backoff.pause(signal)) {
     try {
       const answer = await call()
@@ -174,13 +171,7 @@ interface LocalPage {
   next: string
 }
 
-function localEvent(event: {
-  id: string
-  type: string
-  occurredAt: Date
-  data: { reference: string } & Record<string, unknown>
-  replayFrom: string
-}): LocalEvent {
+function localEvent(event: Omit<LocalEvent, 'body'> & { occurredAt: Date; data: object }): LocalEvent {
   const { id, type, occurredAt, data, replayFrom } = event
   const contractVersion = Object.hasOwn(deliveryEvents, type)
     ? deliveryEvents[type as keyof typeof deliveryEvents].version
@@ -222,11 +213,11 @@ function factsOf(event: Event) {
   }
 }
 
-function dataOf(event: Event): { reference: string } & Record<string, unknown> {
+function dataOf(event: Event): object {
   const { conversationId, lead } = event
   const type = feedEventTypes.find((each) => each === event.type)
   // A newer core may send other types.
   if (type === undefined) return { reference: conversationId, conversationId }
   const data = eventData(type, factsOf(event))
-  return type === 'lead.captured' ? { ...data, ...lead?.fields } : { ...data }
+  return type === 'lead.captured' ? { ...data, ...lead?.fields } : data
 }

@@ -50,7 +50,7 @@ async function findingsOf(
   { siteKey = stack.demo.siteKey, origin = stack.demo.origin, openMs = 2_500 }: Options = {},
 ) {
   const found: Finding[] = []
-  for await (const each of examine({ url, siteKey, origin, openMs })) found.push(each)
+  for await (const each of examine(url, siteKey, origin, openMs)) found.push(each)
   const texts = (isFault: boolean) => found.filter((each) => each.isFault === isFault).map(({ text }) => text)
   return { faults: texts(true), fine: texts(false) }
 }
