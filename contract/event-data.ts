@@ -2,25 +2,25 @@ import { type EventData, type FeedEventType, feedEvents, referenceOf } from './e
 
 /** What is known of an event. The data of its kind has some of it. */
 export interface EventFacts {
-  conversationId?: string | undefined
-  sequence?: number | undefined
-  messageId?: string | undefined
-  body?: string | undefined
-  redactedAt?: Date | undefined
+  conversationId?: string
+  sequence?: number
+  messageId?: string
+  body?: string
+  redactedAt?: Date
   /** The name of the author or of the assigned agent. */
-  displayName?: string | undefined
-  sentAt?: string | undefined
-  sessionId?: string | undefined
-  leftReason?: EventData<'visitor.left'>['reason'] | undefined
-  tag?: string | undefined
-  score?: number | undefined
-  comment?: string | undefined
-  leadId?: string | undefined
-  subscriptionId?: string | undefined
-  deliveryId?: string | undefined
-  workflowId?: string | undefined
-  outcome?: EventData<'workflow.handoff'>['outcome'] | undefined
-  disabledReason?: EventData<'subscription.disabled'>['reason'] | undefined
+  displayName?: string
+  sentAt?: string
+  sessionId?: string
+  leftReason?: EventData<'visitor.left'>['reason']
+  tag?: string
+  score?: number
+  comment?: string
+  leadId?: string
+  subscriptionId?: string
+  deliveryId?: string
+  workflowId?: string
+  outcome?: EventData<'workflow.handoff'>['outcome']
+  disabledReason?: EventData<'subscription.disabled'>['reason']
 }
 
 /**

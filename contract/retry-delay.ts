@@ -26,7 +26,7 @@ const jitter = 0.2
  */
 export function retryDelay(
   attemptNumber: number,
-  { retryAfterMs = 0, random }: { retryAfterMs?: number | undefined; random: () => number },
+  { retryAfterMs = 0, random }: { retryAfterMs?: number; random: () => number },
 ): number | undefined {
   const scheduled = retryDelaysMs[attemptNumber - 1]
   if (scheduled === undefined) return undefined

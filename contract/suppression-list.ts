@@ -89,16 +89,10 @@ function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: stri
   return phone === undefined ? undefined : { kind: 'phone', value: text, normal: phone }
 }
 
-interface Row {
-  line: number
-  /** Trimmed cells. At least one is not empty. */
-  cells: string[]
-}
-
-/** Splits a text into rows and cells, as in RFC 4180. */
+/** Splits a text into rows and cells, as in RFC 4180. Cells are trimmed, and each row has one that is not empty. */
 function readRows(content: string) {
   const text = useLineFeeds(content)
-  const rows: Row[] = []
+  const rows: { line: number; cells: string[] }[] = []
   let separator: string | undefined
   let line = 1
   for (let at = 0; at < text.length; ) {

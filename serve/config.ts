@@ -12,20 +12,19 @@ export const serveSettings = defineSettings(
   texts,
 )
 
-/** Completes the environment. Without settings of hosts, only a proxy on this machine reaches the parts. */
-function environmentOfParts(given: NodeJS.ProcessEnv) {
-  const { DOMAIN } = serveSettings.read(given)
+/**
+ * Reads the settings, and completes the environment of the parts. Without settings of hosts, only a proxy on this
+ * machine reaches them.
+ */
+export function readServeConfig(given: NodeJS.ProcessEnv = process.env) {
+  const settings = serveSettings.read(given)
   const defaults: NodeJS.ProcessEnv = {
     CORE_HOST: '127.0.0.1',
     GATEWAY_HOST: '127.0.0.1',
     METRICS_HOST: '127.0.0.1',
     TRUST_PROXY: 'loopback',
-    ...(DOMAIN && { PUBLIC_URL: `https://${DOMAIN}` }),
+    ...(settings.DOMAIN && { PUBLIC_URL: `https://${settings.DOMAIN}` }),
   }
   const missing = Object.entries(defaults).filter(([name]) => !given[name] && !given[`${name}_FILE`])
-  return { ...given, ...Object.fromEntries(missing) }
-}
-
-export function readServeConfig(given: NodeJS.ProcessEnv = process.env) {
-  return { ...serveSettings.read(given), env: environmentOfParts(given) }
+  return { ...settings, env: { ...given, ...Object.fromEntries(missing) } }
 }
