@@ -262,18 +262,14 @@ async function allOf(running: Set<Promise<void>>) {
 }
 
 /** Measures one attempt, and adds it to the trace of its delivery. The destination does not get the trace. */
-function observeAttempt(
-  delivery: ClaimedDelivery,
-  { attempts, attemptDuration }: DeliveryMetrics,
-  send: () => Promise<Outcome>,
-) {
+function observeAttempt(delivery: ClaimedDelivery, metrics: DeliveryMetrics, send: () => Promise<Outcome>) {
   const parent = contextOf(delivery.traceparent)
   return inSpan('attempt', { kind: SpanKind.CLIENT, parent }, async (span) => {
     const startedAt = performance.now()
     const outcome = await send()
-    attemptDuration.observe({ outcome: outcome.case }, (performance.now() - startedAt) / 1000)
+    metrics.attemptDuration.observe({ outcome: outcome.case }, (performance.now() - startedAt) / 1000)
     const { detail, phase } = detailOf(outcome)
-    attempts.inc({ outcome: outcome.case, detail, phase })
+    metrics.attempts.inc({ outcome: outcome.case, detail, phase })
     const correlationId = delivery.headers['x-correlation-id']
     span.setAttributes({
       'service.attempt.outcome': outcome.case,

@@ -130,11 +130,8 @@ async function deleteUpload(core: Core, commandId: string, fileId: string) {
  * Errors: `PayloadTooLarge`; `ValidationFailed` with the rule `contentType` if the first bytes do not match
  * the type, or `contentLength` if the length differs from the announced one.
  */
-function inspect(
-  { contentType, byteLength: announced }: ScreenshotUpload,
-  source: AsyncIterable<Uint8Array>,
-  max: number,
-) {
+function inspect(header: ScreenshotUpload, source: AsyncIterable<Uint8Array>, max: number) {
+  const { contentType, byteLength: announced } = header
   const hash = createHash('sha256')
   let beginning: Uint8Array = new Uint8Array()
   let byteLength = 0

@@ -60,8 +60,9 @@ const headBytes = magic.length + saltBytes + nonceBytes
 async function writeBackup(
   client: MongoClient,
   db: Db,
-  { path, passphrase, secrets }: BackupFile & { secrets?: string },
+  file: BackupFile & { secrets?: string },
 ): Promise<BackupContent> {
+  const { path, passphrase, secrets } = file
   const at = new Date()
   const counts: Record<string, number> = {}
   const { setName } = await client.db('admin').command({ hello: 1 })
@@ -82,8 +83,8 @@ async function writeBackup(
   const draft = `${path}.draft`
   try {
     await rm(draft, { force: true })
-    const file = createWriteStream(draft, { mode: 0o600, flags: 'wx', flush: true })
-    await pipeline(Readable.from(records()), createGzip(), encryption(passphrase), file)
+    const target = createWriteStream(draft, { mode: 0o600, flags: 'wx', flush: true })
+    await pipeline(Readable.from(records()), createGzip(), encryption(passphrase), target)
     await rename(draft, path)
   } finally {
     await session?.endSession()

@@ -132,14 +132,8 @@ const nextFollowed = ({ db }: Core, after: string, limit: number) =>
     .toArray()
 
 /** Sends the wanted events. Then stores the position of each destination that has not failed. */
-async function sendAll(
-  core: Core,
-  workspaceId: string,
-  entries: FeedEntry[],
-  subscriptionIds: string[],
-  hookIds: Set<string>,
-) {
-  const found = await Promise.all(subscriptionIds.map((id) => liveSubscriptionsOf(core).find(id)))
+async function sendAll(core: Core, workspaceId: string, entries: FeedEntry[], ids: string[], hookIds: Set<string>) {
+  const found = await Promise.all(ids.map((id) => liveSubscriptionsOf(core).find(id)))
   const destinations = found.filter((known) => known !== undefined)
   const types = new Set(destinations.flatMap(({ subscription: { policy = defaultPolicy } }) => policy.types))
   const wanted = entries.filter(({ type }) => types.has(type))
@@ -170,11 +164,8 @@ async function sendAll(
 
 const idsOf = (found: { _id: string }[]) => found.map(({ _id }) => _id)
 
-function isWanted(
-  { entry, lead }: FeedEvent,
-  { policy = defaultPolicy, ...to }: LeadSubscription,
-  hookIds: Set<string>,
-) {
+function isWanted({ entry, lead }: FeedEvent, to: LeadSubscription, hookIds: Set<string>) {
+  const { policy = defaultPolicy } = to
   const { type, disabled, delivery } = entry
   if (!policy.types.includes(type)) return false
   if (!isHook(to)) return lead !== undefined && coversLead(policy, lead)

@@ -12,7 +12,7 @@ import { contactOf, leadsOfConversations } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import type { LogEvent } from '../log-event.ts'
-import { type Mail, mailerOf } from '../mail/mailer.ts'
+import { mailerOf } from '../mail/mailer.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
@@ -105,10 +105,8 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
 /**
  * Returns undefined if nothing is left to mail, the website mails nothing, or the visitor has not agreed.
  */
-async function mailOf(
-  core: Core,
-  { _id: conversationId, workspaceId, lastSession, mail, noMails }: ConversationDocument,
-): Promise<{ mail: Mail; lead: Lead } | undefined> {
+async function mailOf(core: Core, conversation: ConversationDocument) {
+  const { _id: conversationId, workspaceId, lastSession, mail, noMails } = conversation
   const answers = noMails ? [] : await stillUnseen(core, conversationId)
   if (answers.length === 0) return undefined
   const [session] = lastSession ? await sessionStoreOf(core).find([lastSession.sessionId]) : []

@@ -142,14 +142,10 @@ async function isOpen(core: Core, conversationId: string) {
   return sites.length === 0 || sites.some(isOpenSite)
 }
 
-async function tell(
-  core: Core,
-  waiting: Waiting,
-  { by, reason, key, watcher }: Notice & { watcher: Watcher },
-  failing: Failing,
-) {
+async function tell(core: Core, waiting: Waiting, notice: Notice & { watcher: Watcher }, failing: Failing) {
   const mailer = mailerOf(core)
-  const { member, notifications, sessions } = watcher
+  const { by, reason, key } = notice
+  const { member, notifications, sessions } = notice.watcher
   const subscriptions = sessions.flatMap(({ id, push }) => {
     if (!push) return []
     const subscription: PushSubscription = JSON.parse(core.secretBox.open(push.sealed))
