@@ -3,15 +3,12 @@ import { availabilityJobs, availabilitySenderOf } from './availability/availabil
 import { operatorPresenceOf } from './availability/operator-presence.ts'
 import { createBus } from './bus.ts'
 import { commandJobs } from './commands/screenshots.ts'
-import { findConversations, insertConversation, setLastSession } from './conversations/conversation-store.ts'
 import { inboxOf } from './conversations/inbox.ts'
 import { conversationJobs, drainConversations } from './conversations/jobs.ts'
-import { deliveryWithdrawalOf } from './conversations/redactions.ts'
 import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
 import { databaseJobs } from './database/database-check.ts'
 import { closeDeliveries, deliveryJobs, deliveryLags, openDeliveries } from './deliveries/jobs.ts'
-import { withdrawFromDeliveries } from './deliveries/sources.ts'
 import { closeFeed, feedJobs, feedLags } from './feed/jobs.ts'
 import { createIdempotency, createIdempotencyStore } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
@@ -28,7 +25,6 @@ import { teamsOf } from './operators/teams.ts'
 import { privacyJobs } from './privacy/jobs.ts'
 import { searchIndexOf, searchJobs } from './search/search-index.ts'
 import { sessionCheckOf, sessionJobs } from './sessions/session-check.ts'
-import { conversationRecordsOf } from './sessions/session-store.ts'
 import { directoryOf, visitorAccessOf } from './sessions/visitor-access.ts'
 import { replayWindowOf } from './streams/replay-window.ts'
 import { streamJobs, streamSubscriptionsOf } from './streams/stream-subscriptions.ts'
@@ -111,8 +107,6 @@ export function createCore({
     now,
     random,
   })
-  conversationRecordsOf.set(core, { insertConversation, findConversations, setLastSession })
-  deliveryWithdrawalOf.set(core, (redactions) => withdrawFromDeliveries(core, redactions))
   for (const part of firstParts) part(core)
   wakeupsOf(core).settleWith(sessionCheckOf(core).settled)
   const search = searchJobs(core)

@@ -17,16 +17,19 @@ export class ServiceError extends Error {
   }
 }
 
+/** The caller's workspace; undefined for a caller of all workspaces. */
+export type Scope = string | undefined
+
 /**
- * Returns `found` if it is in the caller's workspace. `workspaceId` is undefined for a caller of all workspaces.
- * Throws `code` if nothing was found, or something of another workspace.
+ * Returns `found` if it is in the caller's workspace. Throws `code` if nothing was found, or something of another
+ * workspace.
  */
 export function inWorkspace<T extends { workspaceId: string }>(
   found: T | undefined,
-  workspaceId: string | undefined,
+  scope: Scope,
   code: PublicErrorCode = 'NotFound',
 ): T {
-  if (!found || (workspaceId !== undefined && found.workspaceId !== workspaceId)) throw new ServiceError(code)
+  if (!found || (scope !== undefined && found.workspaceId !== scope)) throw new ServiceError(code)
   return found
 }
 

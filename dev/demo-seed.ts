@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { CoreConfig } from '../core/config.ts'
 import type { RunningCore } from '../core/context.ts'
+import { insertOnce } from '../core/mongodb/insert-each.ts'
 import { accessOf } from '../core/transport/caller.ts'
 import { defaultAppearance, defaultCapabilities } from '../core/workspaces/model.ts'
 import {
@@ -10,7 +11,7 @@ import {
   parseWorkspaceSessionSecrets,
   workspaceSessionAudience,
 } from '../core/workspaces/workspace-sessions.ts'
-import { workspaceStoreOf } from '../core/workspaces/workspace-store.ts'
+import { findInstallations } from '../core/workspaces/workspaces.ts'
 import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { writePrivately } from '../serve/private-folder.ts'
 
@@ -40,7 +41,6 @@ export async function seedDemo(
   const { secretBox, bus } = core
   const { issue } = accessOf(core)
   const { workspaceId, connectionId, siteKey } = demoIds
-  const workspaceStore = workspaceStoreOf(core)
   const earlier = readJsonFile<DemoFile>(join(dataDir, 'demo.json'), demoRemedy)
   const addresses = given ?? {
     gatewayUrl: earlier?.gatewayUrl ?? 'http://localhost:8080',
@@ -49,11 +49,12 @@ export async function seedDemo(
   }
 
   const identity = { kid: 'demo', secret: randomBytes(32).toString('base64url') }
-  await workspaceStore.insertWorkspace({ workspaceId, name: 'Demo', createdAt: new Date(core.now()) })
-  const connection = { connectionId, workspaceId, name: 'Demo shop', status: 'enabled', statusVersion: 0 } as const
-  await workspaceStore.insertConnection(connection)
-  await workspaceStore.insertInstallation({
-    publicSiteKey: siteKey,
+  // Change nothing if another process has seeded the same data.
+  await insertOnce(core.db.workspaces, { _id: workspaceId, name: 'Demo', createdAt: new Date(core.now()) })
+  const connection = { workspaceId, name: 'Demo shop', status: 'enabled', statusVersion: 0 } as const
+  await insertOnce(core.db.connections, { _id: connectionId, ...connection })
+  await insertOnce(core.db.installations, {
+    _id: siteKey,
     connectionId,
     workspaceId,
     origins: [addresses.origin],
@@ -63,9 +64,9 @@ export async function seedDemo(
     defaultLocale: 'en',
     identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret), createdAt: new Date() }],
   })
-  const [installation] = await workspaceStore.findInstallations([siteKey])
+  const [installation] = await findInstallations(core, [siteKey])
   if (installation && !installation.origins.includes(addresses.origin)) {
-    await workspaceStore.addOrigin(siteKey, addresses.origin)
+    await core.db.installations.updateOne({ _id: siteKey }, { $addToSet: { origins: addresses.origin } })
     bus.emit('changed', [siteKey])
   }
   const [current] = installation?.identitySecrets ?? []

@@ -6,7 +6,7 @@ import { createSlots } from '../../platform/concurrency/slots.ts'
  * also while hundreds of pieces wait.
  */
 export function createTurns(perTurn: number) {
-  const slots = createSlots({ max: perTurn, waitingMax: Number.POSITIVE_INFINITY })
+  const slots = createSlots({ max: perTurn })
   return async () => {
     const { leave } = await slots.enter()
     setImmediate(leave)

@@ -1,15 +1,13 @@
 import type { Core } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import { type Scope, ServiceError } from '../errors.ts'
+import { type Conversation, queuePlaceOf } from '../log/conversation-model.ts'
+import { recordStatus } from '../log/conversation-store.ts'
 import { logOf } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
 import { findConversation, hasSiteCapability } from './conversation-access.ts'
-import { recordStatus } from './conversation-store.ts'
-import { type Conversation, queuePlaceOf } from './model.ts'
 import { requestRating } from './ratings.ts'
 import { changeState, type StateEvents } from './state-events.ts'
-
-type Scope = string | undefined
 
 export const assignmentEvents: StateEvents<'assignment'> = {
   field: 'assignment',

@@ -7,10 +7,12 @@
  */
 
 import personRequests from '../../contract/person-requests.json' with { type: 'json' }
-import type { Core } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import { type Core, dateOf } from '../core.ts'
+import { type Scope, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
+import { queuePlaceOf } from '../log/conversation-model.ts'
+import { recordStatus } from '../log/conversation-store.ts'
 import { type Appended, type EventDraft, logOf } from '../log/event-log.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type Agent, type LogEvent, operationKeys } from '../log-event.ts'
@@ -25,15 +27,12 @@ import {
 } from '../rules.ts'
 import { reopenConversation, unassignAgent } from './assignments.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
-import { recordStatus } from './conversation-store.ts'
 import { appendGrowth, type Grown, type GrowthPart, interruptGrowthIn } from './growing-messages.ts'
 import { appendGuarded, eventOfOperation, type Operation } from './guarded-appends.ts'
 import { followMessage } from './messages.ts'
-import { botAuthorOf, queuePlaceOf } from './model.ts'
+import { botAuthorOf } from './model.ts'
 import { addNoteOfBot } from './notes.ts'
 import { announceState, changeState, type StateEvents } from './state-events.ts'
-
-type Scope = string | undefined
 
 interface BotSend {
   conversationId: string
@@ -101,7 +100,7 @@ export async function appendAsBot(
     ...quickReplyIssues('/quickReplies', quickReplies, done ? undefined : 0),
   )
   return appendGrowth(core, part, () => {
-    const until = new Date(core.now() + core.config.ANSWER_PAUSE_SECONDS * 1000)
+    const until = dateOf(core, core.config.ANSWER_PAUSE_SECONDS * 1000)
     const growth = { state: 'growing' as const, length: [...text].length, until }
     const content = { message: messageOf(bot, text), growth }
     return sendUnlessStopped(core, { conversationId, clientOperationId, inputHash: growingHash, ...content }, scope)
@@ -167,7 +166,7 @@ export async function requestHuman(
   if (bot) await addNoteOfBot(core, { conversationId, clientOperationId, body: summary, agent: bot }, scope)
   await reopenConversation(core, conversationId, scope)
   const conversation = await unassignAgent(core, conversationId, scope)
-  const at = new Date(core.now())
+  const at = dateOf(core)
   let isNew = true
   await changeState(
     core,

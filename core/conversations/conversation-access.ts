@@ -1,18 +1,17 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
-import { inWorkspace } from '../errors.ts'
+import { inWorkspace, type Scope } from '../errors.ts'
 import { contactsOf } from '../leads/leads.ts'
+import type { Conversation } from '../log/conversation-model.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type EventType, endsSession, eventTypes, type LogEvent } from '../log-event.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
-import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { liveCacheOf } from '../wakeups/live-cache.ts'
 import type { Capabilities, Installation } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
-import { findConversations } from './conversation-store.ts'
-import { type Conversation, type ConversationSummary, conversationFactsMs } from './model.ts'
+import { type ConversationSummary, conversationFactsMs } from './model.ts'
 
 const readsOf = perCore((core) => {
   const loadMany = async (ids: string[]) =>
@@ -20,9 +19,7 @@ const readsOf = perCore((core) => {
   return {
     load: createBatchLoader(loadMany),
     /** Caches the immutable fields of conversations. */
-    facts: createLiveCache<Pick<Conversation, 'workspaceId' | 'epoch'>>({
-      bus: core.bus,
-      isCurrent: () => wakeupsOf(core).isCurrent(),
+    facts: liveCacheOf<Pick<Conversation, 'workspaceId' | 'epoch'>>(core, {
       maxEntries: 100_000,
       maxAgeMs: conversationFactsMs,
       loadMany: async (ids) =>
@@ -31,18 +28,14 @@ const readsOf = perCore((core) => {
   }
 })
 
-/** A caller without `workspaceId` may access every workspace. Errors: `NotFound`. */
-export async function findConversation(
-  core: Core,
-  conversationId: string,
-  workspaceId: string | undefined,
-): Promise<Conversation> {
-  return inWorkspace(await readsOf(core).load(conversationId), workspaceId)
+/** A caller without a scope may access every workspace. Errors: `NotFound`. */
+export async function findConversation(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
+  return inWorkspace(await readsOf(core).load(conversationId), scope)
 }
 
 /** Throws `NotFound` if the workspace does not have the conversation. Uses data that may be a second old. */
-export async function requireConversation(core: Core, conversationId: string, workspaceId: string | undefined) {
-  inWorkspace(await readsOf(core).facts.get(conversationId), workspaceId)
+export async function requireConversation(core: Core, conversationId: string, scope: Scope) {
+  inWorkspace(await readsOf(core).facts.get(conversationId), scope)
 }
 
 /** Returns the epoch of a conversation's log; undefined if there is no such conversation. */
@@ -70,20 +63,16 @@ export async function summarizeConversations(
   const latestById = byKey(latest, ({ conversationId }) => conversationId)
   return conversations.map(({ conversationId, lastSessionId = '' }) => {
     const session = sessionsById.get(lastSessionId)
+    const { externalSubject, displayName } = session?.identity ?? {}
+    const identityState = session?.identity ? ('verified' as const) : ('anonymous' as const)
     const lastMessage = latestById.get(conversationId)
     return {
-      visitor: session && toVisitor(session),
+      visitor: session && { identityState, externalSubject, displayName },
       lastMessage: lastMessage?.message && lastMessage,
       contact: contacts?.get(conversationId),
     }
   })
 }
-
-const toVisitor = ({ identity }: Session): ConversationSummary['visitor'] => ({
-  identityState: identity ? 'verified' : 'anonymous',
-  externalSubject: identity?.externalSubject,
-  displayName: identity?.displayName,
-})
 
 /**
  * Returns the installations of a conversation, undefined for deleted ones. A visitor may use several

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { redactMessage } from '../deliveries/redactions.ts'
 import { publicMessage } from '../log/message-model.ts'
 import type { LogEvent } from '../log-event.ts'
 import { exportVisitor } from '../privacy/visitor-data.ts'
@@ -16,7 +17,6 @@ import { closeConversation } from './assignments.ts'
 import { stopBots } from './bots.ts'
 import { endOverdueGrowth } from './growing-messages.ts'
 import { listMessages } from './messages.ts'
-import { redactMessage } from './redactions.ts'
 import { searchTexts } from './search.ts'
 
 const cores = testCores({ count: 2, started: false })

@@ -9,7 +9,7 @@
 import { createBatcher, fulfilled } from '../../platform/concurrency/batcher.ts'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { type Appended, logOf } from '../log/event-log.ts'
 import { eventsOf, toEvent } from '../log/event-store.ts'
@@ -68,7 +68,7 @@ export const growthOf = perCore((core) => {
 
   return {
     seen,
-    turns: createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: Number.POSITIVE_INFINITY }),
+    turns: createSlots({ max: Number.POSITIVE_INFINITY }),
     writes: createBatcher((steps: GrowthStep[]) => writeSteps(core, steps), { maxInFlight: 1 }),
   }
 })
@@ -80,11 +80,10 @@ const pauseMs = ({ config }: Core) => config.ANSWER_PAUSE_SECONDS * 1000
  * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
  */
 export function appendGrowth(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown> {
-  const oneAtATime = { key: keyOf(part), max: 1, waitingMax: Number.POSITIVE_INFINITY }
-  return growthOf(core).turns.run(() => appendInTurn(core, part, begin), [oneAtATime])
+  return growthOf(core).turns.run(() => appendInTurn(core, part, begin), [{ key: keyOf(part), max: 1 }])
 }
 
-async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown> {
+async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<Appended>) {
   const { seen } = growthOf(core)
   const key = keyOf(part)
   let remembered = seen.get(key)
@@ -119,7 +118,7 @@ async function find(core: Core, { conversationId, clientOperationId }: GrowthPar
   return event as GrowingEvent | undefined
 }
 
-async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown | undefined> {
+async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appended>) {
   if (part.offset > 0) throw invalid('/offset', 'offset')
   if (part.done) validate(field('/text', part.text, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)))
   const { event, replayed } = await begin()
@@ -133,12 +132,7 @@ async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appe
  * Writes the next text of a message. Returns undefined if the stored message has changed since it was read, or
  * if the text is invalid after a remembered message, which the stored one may have passed.
  */
-async function write(
-  core: Core,
-  event: GrowingEvent,
-  part: GrowthPart,
-  isRemembered = false,
-): Promise<Grown | undefined> {
+async function write(core: Core, event: GrowingEvent, part: GrowthPart, isRemembered = false) {
   const next = nextOf(core, event, part)
   const max = core.config.MESSAGE_BODY_MAX_LENGTH
   const issue = field('/text', next.message.body, part.done ? messageBody(max) : text(0, max))
@@ -164,7 +158,7 @@ function nextOf(core: Core, event: GrowingEvent, { text: gained, done, quickRepl
     growth: {
       length: event.growth.length + lengthOf(gained),
       state: done ? 'completed' : 'growing',
-      until: new Date(core.now() + (done ? 0 : pauseMs(core))),
+      until: dateOf(core, done ? 0 : pauseMs(core)),
     },
   }
 }
@@ -227,7 +221,7 @@ export async function stopAnswer(
   return { ...content, replayed }
 }
 
-async function stopIn(core: Core, conversationId: string, messageId: string): Promise<Stopped> {
+async function stopIn(core: Core, conversationId: string, messageId: string) {
   const found = (await growingIn(core, conversationId)).find(({ message }) => message.messageId === messageId)
   const stopped = found && (await end(core, found, 'stopped'))
   if (stopped) return stopped
@@ -252,7 +246,7 @@ export async function interruptGrowthIn(core: Core, conversationId: string) {
  * the time in milliseconds until the next message is overdue.
  */
 export async function endOverdueGrowth(core: Core): Promise<number | undefined> {
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const overdue = await findGrowing(core, { 'growth.until': { $lte: at } }, overdueBatch)
   await Promise.all(overdue.map((event) => end(core, event, 'interrupted', at)))
   const marked = { 'growth.until': { $exists: true } }
@@ -262,10 +256,10 @@ export async function endOverdueGrowth(core: Core): Promise<number | undefined> 
 }
 
 /** Ends a message. With `overdueAt`, only if it is overdue at that time. Returns undefined if it then grows on. */
-async function end(core: Core, event: LogEvent, state: GrowthState, overdueAt?: Date): Promise<Stopped | undefined> {
+async function end(core: Core, event: LogEvent, state: GrowthState, overdueAt?: Date) {
   const changed = await core.db.events.findOneAndUpdate(
     { ...placeOf(event), 'growth.state': 'growing', ...(overdueAt && { 'growth.until': { $lte: overdueAt } }) },
-    { $set: { 'growth.state': state, 'growth.until': new Date(core.now()), 'message.ended': state } },
+    { $set: { 'growth.state': state, 'growth.until': dateOf(core), 'message.ended': state } },
     { returnDocument: 'after' },
   )
   const ended = changed ? toEvent(changed) : (await eventsOf(core).at([placeOf(event)]))[0]
@@ -285,11 +279,11 @@ const lengthOf = (value: string) => [...value].length
 
 const placeOf = ({ conversationId, sequence }: LogEvent) => ({ conversationId, sequence })
 
-const endOf = ({ growth }: GrowingEvent, part: GrowthPart): GrowthPart => ({ ...part, offset: growth.length, text: '' })
+const endOf = ({ growth }: GrowingEvent, part: GrowthPart) => ({ ...part, offset: growth.length, text: '' })
 
 const keyOf = ({ conversationId, clientOperationId }: GrowthPart) => `${conversationId} ${clientOperationId}`
 
-const grownOf = ({ message: { messageId }, growth: { length, state } }: GrowingEvent, replayed: boolean): Grown => ({
+const grownOf = ({ message: { messageId }, growth: { length, state } }: GrowingEvent, replayed: boolean) => ({
   messageId,
   length,
   state,

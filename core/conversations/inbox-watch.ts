@@ -3,11 +3,12 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
+import { type Conversation, queuePlaceOf } from '../log/conversation-model.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type GrowingText, type GrownPart, isEntry, type LogEvent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { findConversations } from './conversation-store.ts'
-import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
+import { botAuthorOf, isRating, ratingOf } from './model.ts'
 
 interface ConversationChange {
   conversation: Conversation

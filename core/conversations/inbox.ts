@@ -1,21 +1,22 @@
 import type { Filter } from 'mongodb'
 import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
-import { eventsOf } from '../log/event-store.ts'
-import { isEntry, type LogEvent } from '../log-event.ts'
-import { notErasing } from '../mongodb/not-erasing.ts'
-import { cutPage, type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
-import { field, integer, validate } from '../rules.ts'
+import { type Conversation, queuePlaceOf } from '../log/conversation-model.ts'
 import {
   type ConversationDocument,
   conversationOf,
   recordStatus,
   type StatusChange,
   withoutNotes,
-} from './conversation-store.ts'
-import { type Assignee, botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf, tagIssue } from './model.ts'
+} from '../log/conversation-store.ts'
+import { eventsOf } from '../log/event-store.ts'
+import { isEntry, type LogEvent } from '../log-event.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
+import { cutPage, type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
+import { field, integer, validate } from '../rules.ts'
+import { type Assignee, botAuthorOf, isRating, ratingOf, tagIssue } from './model.ts'
 import { firstLookMs } from './unseen-messages.ts'
 
 interface ListQuery {
@@ -37,7 +38,6 @@ const maxCounted = 1000
 
 const placeOf = ({ workspaceId = '', unanswered = false }: ListQuery) => `conversations ${unanswered} ${workspaceId}`
 
-/** Returns the place of a conversation in the list. */
 const endIn =
   ({ unanswered }: ListQuery) =>
   ({ lastMessageAt, queue, conversationId }: Conversation) => ({
@@ -91,7 +91,7 @@ export const inboxOf = perCore((core) => {
 
   async function reconcile() {
     const changes: StatusChange[] = []
-    for await (const event of eventsOf(core).activitySince(new Date(core.now() - reconcileMs))) {
+    for await (const event of eventsOf(core).activitySince(dateOf(core, -reconcileMs))) {
       const { conversationId } = event
       if (isEntry(event)) note(event)
       else if (isRating(event)) changes.push({ conversationId, rating: ratingOf(event) })
@@ -151,7 +151,6 @@ export async function listConversations(
   return { conversations: page, nextPageToken }
 }
 
-/** Returns the token of the page after a conversation of the list. */
 export const pageTokenAfter = (conversation: Conversation, query: ListQuery): string =>
   pageTokenOf(placeOf(query), endIn(query)(conversation))
 
@@ -160,7 +159,7 @@ async function readList(
   { workspaceId, status, assignee, unanswered, tag }: ListQuery,
   after: PageEnd | undefined,
   limit: number,
-): Promise<Conversation[]> {
+) {
   const time = unanswered ? 'queue.waitingSince' : 'lastMessageAt'
   const order = unanswered ? 1 : -1
   const later = order === 1 ? '$gt' : '$lt'

@@ -2,24 +2,17 @@ import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
-import { assignmentEvents } from './assignments.ts'
-import { botEvents } from './bots.ts'
+import { listWorkspaces } from '../workspaces/workspaces.ts'
 import { endOverdueGrowth, growthOf } from './growing-messages.ts'
 import { inboxOf } from './inbox.ts'
 import { inboxWatchOf } from './inbox-watch.ts'
-import { reconcileMessageStates, sentMarksOf } from './message-states.ts'
-import { isRedaction } from './model.ts'
-import { applyRedactions } from './redactions.ts'
-import { reconcileStates } from './state-events.ts'
-import { tagEvents } from './tags.ts'
+import { sentMarksOf } from './message-states.ts'
 import { endOverdueTyping, typingEndsOf } from './typing.ts'
 import { tellUnseenMessages } from './unseen-messages.ts'
 import { visitorPresenceOf } from './visitor-presence.ts'
 
 /** This core usually knows when something ends. The sweep finds what this core was not told about. */
 const sweepEveryMs = 60_000
-const reconcileEveryMs = 30_000
 const missedMessagesEveryMs = 3000
 const presenceEveryMs = 200
 const measureEveryMs = 10_000
@@ -37,23 +30,14 @@ export function conversationJobs(core: Core) {
     'tell about unseen messages': [unseenEveryMs, () => tellUnseenMessages(core)],
     'end of growing messages': [sweepEveryMs, () => endOverdueGrowth(core)],
     'expire typing': [sweepEveryMs, () => endOverdueTyping(core)],
-    'reconcile conversations': [reconcileEveryMs, () => reconcileConversations(core)],
     'check for missed messages': [missedMessagesEveryMs, inboxWatchOf(core).check],
     'check of visitors’ presence': [presenceEveryMs, visitorPresenceOf(core).check],
   })
 }
 
-/** Completes what dead processes began. */
-async function reconcileConversations(core: Core) {
-  await applyRedactions(core, (await reconcileMessageStates(core)).filter(isRedaction))
-  await reconcileStates(core, assignmentEvents)
-  await reconcileStates(core, botEvents)
-  await reconcileStates(core, tagEvents)
-}
-
 async function measureWaiting(core: Core) {
   const { db, metrics, now } = core
-  const workspaces = await workspaceStoreOf(core).listWorkspaces('', countedMax)
+  const workspaces = await listWorkspaces(core, '', countedMax)
   const waiting = {
     workspaceId: { $in: workspaces.map(({ workspaceId }) => workspaceId) },
     'queue.waitingSince': { $gte: new Date(now() - waitingWithinMs) },

@@ -6,8 +6,8 @@
 
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import { type Core, perCore } from '../core.ts'
-import { logFailure } from '../errors.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
+import { logFailure, type Scope } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
 import { toEvent } from '../log/event-store.ts'
 import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts'
@@ -17,18 +17,6 @@ import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { findConversation } from './conversation-access.ts'
 import { before, isReceipt, stateOf } from './model.ts'
-
-interface MessageStateChange {
-  conversationId: string
-  /** Sequence of the event that describes the change. */
-  sequence: number
-  messageSequence: number
-  state: MessageState
-  /** States of the message that this change may replace. */
-  from: MessageState[]
-  /** Whether the change also applies to earlier messages of agents. */
-  isReceipt: boolean
-}
 
 const maxChanges = 100
 const maxCounted = 10_000
@@ -47,9 +35,9 @@ const withoutBody = { 'message.body': 0 }
 export async function updateMessageStates(
   core: Core,
   { conversationId, upToSequence, state }: { conversationId: string; upToSequence: number; state: string },
-  workspaceId: string | undefined,
+  scope: Scope,
 ): Promise<{ changed: number; remaining: number }> {
-  await findConversation(core, conversationId, workspaceId)
+  await findConversation(core, conversationId, scope)
   validate(field('/state', state, oneOf<string>('sent', 'delivered', 'read')))
   const target = state as MessageState
   const selected = {
@@ -66,7 +54,7 @@ export async function updateMessageStates(
   return { changed: messages.length, remaining }
 }
 
-const receiptsOf = perCore(() => createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY }))
+const receiptsOf = perCore(() => createSlots({ max: receiptsMax }))
 
 /**
  * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the latest
@@ -83,12 +71,11 @@ export async function recordReceipt(
   const target = state as MessageState
   const { conversationId } = session
   // Receipts of one conversation run one after another. Of equal receipts, only the first changes messages.
-  const oneAtATime = { key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }
   await receiptsOf(core).run(async () => {
     const newest = { projection: withoutBody, sort: { sequence: -1 } } as const
     const latest = await core.db.events.findOne(agentMessages(conversationId, upToSequence), newest)
     if (latest && before(target).includes(stateOf(latest))) await change(core, [latest], target)
-  }, [oneAtATime])
+  }, [{ key: conversationId, max: 1 }])
 }
 
 /** Messages that operators have read and that are not marked as sent yet. */
@@ -132,10 +119,10 @@ export const sentMarksOf = perCore((core) => {
  * other kinds are left to the caller.
  */
 export async function reconcileMessageStates(core: Core): Promise<LogEvent[]> {
-  const until = new Date(core.now() - abandonedMs)
+  const until = dateOf(core, -abandonedMs)
   const abandoned = { unapplied: true, occurredAt: { $lte: until } } as const
   const left = (await core.db.events.find(abandoned, { limit: maxCounted }).toArray()).map(toEvent)
-  await applyStates(core, left.flatMap(changeOf))
+  await applyStates(core, left)
   return left
 }
 
@@ -154,15 +141,10 @@ async function change(core: Core, messages: LogEvent[], state: MessageState) {
       })
     }),
   )
-  const changes = appended.flatMap(({ event }) => changeOf(event))
-  await applyStates(core, changes)
-}
-
-function changeOf(event: LogEvent): MessageStateChange[] {
-  const { conversationId, sequence, messageSequence, data } = event
-  if (messageSequence === undefined || data?.state === undefined) return []
-  const { state } = data
-  return [{ conversationId, sequence, messageSequence, state, from: before(state), isReceipt: isReceipt(event) }]
+  await applyStates(
+    core,
+    appended.map(({ event }) => event),
+  )
 }
 
 /**
@@ -170,29 +152,32 @@ function changeOf(event: LogEvent): MessageStateChange[] {
  * applied. A receipt also changes the agents' messages before, newest first, up to one that has already
  * reached the state, at most 100.
  */
-export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateChange[]) {
+export async function applyStates(core: Pick<Core, 'db'>, events: LogEvent[]) {
+  const changes = events.filter(({ messageSequence, data }) => messageSequence !== undefined && data?.state)
   if (changes.length === 0) return
-  const sequences = await Promise.all(
-    changes.map(async (change) => (change.isReceipt ? received(core, change) : [change.messageSequence])),
-  )
   // After an election, the driver retries only updates of a single document.
-  const updates = changes.flatMap(({ conversationId, state, from }, index) =>
-    sequences[index]!.map((sequence) => ({
-      updateOne: {
-        filter: { conversationId, sequence, ...inState(from) },
-        update: { $set: { currentState: state } },
-      },
-    })),
+  const updates = await Promise.all(
+    changes.map(async (change) => {
+      const { conversationId, messageSequence, data } = change
+      const state = data!.state!
+      const sequences = isReceipt(change) ? await received(core, change, state) : [messageSequence!]
+      return sequences.map((sequence) => ({
+        updateOne: {
+          filter: { conversationId, sequence, ...inState(before(state)) },
+          update: { $set: { currentState: state } },
+        },
+      }))
+    }),
   )
-  if (updates.length > 0) await core.db.events.bulkWrite(updates, { ordered: false })
+  if (updates.some(({ length }) => length > 0)) await core.db.events.bulkWrite(updates.flat(), { ordered: false })
   await markApplied(core, changes)
 }
 
-async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSequence, from }: MessageStateChange) {
+async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSequence }: LogEvent, state: MessageState) {
   const projection = { sequence: 1, currentState: 1, 'message.state': 1 }
   const newest = { projection, sort: { sequence: -1 }, limit: maxChanges } as const
-  const latest = await db.events.find(agentMessages(conversationId, messageSequence), newest).toArray()
-  const reached = latest.findIndex((event) => !from.includes(stateOf(event)))
+  const latest = await db.events.find(agentMessages(conversationId, messageSequence!), newest).toArray()
+  const reached = latest.findIndex((event) => !before(state).includes(stateOf(event)))
   return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
 }
 

@@ -51,11 +51,6 @@ export interface PageQuery {
 /** This page and the events after `lastSequence` together have every message, even during concurrent writes. */
 export type MessagePage = Omit<HistoryPage, 'changes' | 'closed'>
 
-interface VisitorPage extends MessagePage {
-  /** Whether the closed conversation waits for a rating or has one, after the event `lastSequence`. */
-  rating?: RatingState | undefined
-}
-
 const historyPageDefault = 50
 const maxMarked = 50_000
 
@@ -142,7 +137,8 @@ export async function sendAsAgent(
   { conversationId, correlationId, sentBy, ...input }: AgentSend,
   workspaceId?: string,
 ): Promise<Appended> {
-  const named = await agentOf(core, { conversationId, ...input }, workspaceId)
+  if (input.agent) await requireConversation(core, conversationId, workspaceId)
+  const named = input.agent ?? (await findConversation(core, conversationId, workspaceId)).assignment?.agent
   validate(
     field('/clientOperationId', input.clientOperationId, operationId),
     field('/body', input.body, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)),
@@ -169,19 +165,15 @@ export async function sendAsAgent(
   return sent
 }
 
-/** Returns the named agent, or else the assigned agent. */
-async function agentOf(core: Core, { conversationId, agent }: AgentSend, workspaceId: string | undefined) {
-  if (!agent) return (await findConversation(core, conversationId, workspaceId)).assignment?.agent
-  await requireConversation(core, conversationId, workspaceId)
-  return agent
-}
-
-/** Errors: those of VisitorAccess.authorize, ValidationFailed. */
+/**
+ * Returns a page. `rating`: whether the closed conversation waits for a rating or has one, after the event
+ * `lastSequence`. Errors: those of VisitorAccess.authorize, ValidationFailed.
+ */
 export async function listMessagesForVisitor(
   core: Core,
   credentials: VisitorCredentials,
   query: PageQuery,
-): Promise<VisitorPage> {
+): Promise<MessagePage & { rating?: RatingState | undefined }> {
   const { conversationId } = (await visitorAccessOf(core).authorize(credentials)).session
   const { closed, ...page } = await pageOf(core, conversationId, query)
   return { ...page, rating: closed ? await ratingStateAt(core, conversationId, page.lastSequence) : undefined }
@@ -204,7 +196,7 @@ async function pageOf(
   core: Core,
   conversationId: string,
   { afterSequence: after, beforeSequence: before, limit = historyPageDefault }: PageQuery,
-): Promise<MessagePage & { closed: boolean }> {
+) {
   validate(
     field('/limit', limit, integer(1, contractLimits.historyPageMax)),
     issueIf(after !== undefined && before !== undefined, '/beforeSequence', 'not'),

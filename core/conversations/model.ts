@@ -1,5 +1,7 @@
 import type { FieldIssue } from '../../contract/errors.ts'
-import type { Agent, Author, LogEvent, MessageState } from '../log-event.ts'
+import type { Contact } from '../leads/model.ts'
+import type { Conversation, StoredRating } from '../log/conversation-model.ts'
+import type { Author, LogEvent, MessageState } from '../log-event.ts'
 import { field, line } from '../rules.ts'
 
 /**
@@ -8,90 +10,8 @@ import { field, line } from '../rules.ts'
  */
 export const conversationFactsMs = 60_000
 
-export interface Conversation {
-  conversationId: string
-  workspaceId: string
-  connectionId: string
-  /** Identity of the event log. Positions from a log with another epoch are invalid. */
-  epoch: string
-  createdAt: Date
-  /** These fields are for the inbox. They are derived from the log and may lag behind it. */
-  lastMessageAt?: Date
-  lastSequence?: number
-  lastSessionId?: string
-  status?: 'open' | 'closed'
-  /** Sequence of the event that last closed the conversation. */
-  closedSequence?: number
-  queue?: QueuePlace
-  assignment?: Assignment
-  bots?: BotState
-  /** The visitor's latest rating, with the sequence of its event. The comment is in the event only. */
-  rating?: StoredRating
-  tags?: Tags
-  /** The bot that last wrote, with the sequence of its message. */
-  botAuthor?: { sequence: number; bot: Agent }
-  mail?: AnswerMail
-  /** Set if the visitor wants no more mails for this conversation. */
-  noMails?: true
-}
-
-/** A mail to the visitor with answers that no device has shown: one for each absence. */
-interface AnswerMail {
-  /** The oldest of the answers. */
-  messageId: string
-  /** `sending` is final if the process or the connection has ended: nobody knows the outcome. */
-  state: 'waiting' | 'sending' | 'sent' | 'refused' | 'dropped'
-  at: Date
-  /** Time of the next attempt. Set in the state `waiting` only. */
-  dueAt?: Date
-  attempts: number
-}
-
-/** The state of a conversation for operators' queues, after one event of its log. */
-export interface QueuePlace {
-  /** Sequence of the event. A lower sequence never replaces a higher one. */
-  sequence: number
-  open?: true
-  /** Time since when the visitor waits for an answer. Set only while the conversation is open. */
-  waitingSince?: Date
-}
-
-/** Returns the place after a message, a closing or a reopening. */
-export function queuePlaceOf({ sequence, closed, waitingSince }: LogEvent): QueuePlace {
-  return closed ? { sequence } : { sequence, open: true, ...(waitingSince && { waitingSince }) }
-}
-
-/** Fields of a conversation whose changes are events of its log. */
-export type AnnouncedField = 'assignment' | 'bots' | 'tags'
-
-export interface Announced {
-  /** Number of changes so far. */
-  version: number
-  /** True when the log has the event of this version. */
-  announced: boolean
-}
-
 /** Whose conversations: of an agent by name, of an operator by id, or null for those of nobody. */
 export type Assignee = { name: string } | { operator: string } | null
-
-interface Assignment extends Announced {
-  agent?: Agent
-  operator?: string
-  /** Agent who was assigned before the last change. */
-  previous?: Agent
-}
-
-/** Whether bots may act in a conversation. Absent if they have never been stopped. */
-interface BotState extends Announced {
-  isStopped: boolean
-  /** The request for a person, by a bot or the visitor, if it stopped the bots. */
-  request?: { operationId: string; inputHash: string; bot?: Agent; at: Date }
-}
-
-export interface StoredRating {
-  sequence: number
-  score: number
-}
 
 /** Whether the visitor of a closed conversation may rate it, or has rated it. */
 export type RatingState = 'requested' | 'given'
@@ -99,16 +19,6 @@ export type RatingState = 'requested' | 'given'
 export const ratingOf = ({ sequence, data }: LogEvent): StoredRating => ({ sequence, score: data?.score ?? 0 })
 
 export const isRating = ({ type }: LogEvent) => type === 'rating.given'
-
-/** A conversation that never had a tag has no such object. */
-export interface Tags extends Announced {
-  /** Ordered by the time at which they were added. */
-  names: string[]
-  /** The last change. */
-  tag: string
-  isAdded: boolean
-  at: Date
-}
 
 /** Returns a tag as it is stored and compared: without case and without superfluous spaces. */
 export const tagOf = (sent: string) =>
@@ -125,17 +35,6 @@ export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botA
   if (message?.author.kind !== 'bot') return undefined
   const { displayName = '', avatarUrl } = message.author
   return { sequence, bot: { displayName, ...(avatarUrl && { avatarUrl }) } }
-}
-
-/** A note of an operator. Visitors never see notes. */
-export interface Note {
-  noteId: string
-  /** Id that the operator's client chose; unique in the conversation. */
-  operationId: string
-  inputHash: string
-  author: Agent
-  body: string
-  createdAt: Date
 }
 
 export interface TypingTurn {
@@ -192,12 +91,5 @@ export interface ConversationSummary {
   /** The visitor of the session that sent the latest message. */
   visitor?: { identityState: 'anonymous' | 'verified'; displayName?: string; externalSubject?: string }
   lastMessage?: LogEvent
-  contact?: ConversationContact
-}
-
-/** Unverified contact data from a lead of the conversation. */
-interface ConversationContact {
-  leadId: string
-  name?: string
-  email?: string
+  contact?: Contact
 }

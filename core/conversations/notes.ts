@@ -1,14 +1,14 @@
-import type { Core } from '../core.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { type Core, dateOf } from '../core.ts'
+import { invalid, type Scope, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
+import type { Conversation, Note } from '../log/conversation-model.ts'
 import type { Agent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { agentIssues, field, messageBody, operationId, validate } from '../rules.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { findConversation } from './conversation-access.ts'
-import type { Conversation, Note } from './model.ts'
 
 interface NewNote {
   conversationId: string
@@ -24,8 +24,8 @@ const maxNotes = 100
  * visitor can contain them. Calls with the same operation id add one note. Errors: NotFound,
  * ValidationFailed (also for a conversation with 100 notes), IdempotencyConflict.
  */
-export async function addNote(core: Core, note: NewNote, workspaceId: string | undefined): Promise<Note> {
-  const conversation = await findConversation(core, note.conversationId, workspaceId)
+export async function addNote(core: Core, note: NewNote, scope: Scope): Promise<Note> {
+  const conversation = await findConversation(core, note.conversationId, scope)
   validate(
     field('/clientOperationId', note.clientOperationId, operationId),
     field('/body', note.body, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)),
@@ -37,19 +37,18 @@ export async function addNote(core: Core, note: NewNote, workspaceId: string | u
 }
 
 /** Adds a note of a bot, unless the conversation has 100 notes. Errors: NotFound, IdempotencyConflict. */
-export async function addNoteOfBot(core: Core, note: NewNote, workspaceId: string | undefined) {
-  const conversation = await findConversation(core, note.conversationId, workspaceId)
+export async function addNoteOfBot(core: Core, note: NewNote, scope: Scope) {
+  const conversation = await findConversation(core, note.conversationId, scope)
   // The space keeps the id apart from the ids that operators choose.
   await writeNote(core, { ...note, clientOperationId: `bot ${note.clientOperationId}` }, conversation)
 }
 
 /** Returns the notes, oldest first. Errors: NotFound. */
-export async function listNotes(core: Core, conversationId: string, workspaceId: string | undefined): Promise<Note[]> {
-  await findConversation(core, conversationId, workspaceId)
+export async function listNotes(core: Core, conversationId: string, scope: Scope): Promise<Note[]> {
+  await findConversation(core, conversationId, scope)
   return notesOf(core, conversationId)
 }
 
-/** Returns the notes, oldest first. */
 export async function notesOf({ db }: Core, conversationId: string): Promise<Note[]> {
   const found = await db.conversations.findOne({ _id: conversationId, ...notErasing }, { projection: { notes: 1 } })
   return found?.notes ?? []
@@ -62,7 +61,7 @@ async function writeNote(
   { workspaceId }: Conversation,
 ) {
   const inputHash = hashInput({ text: body, agent: author })
-  const note = { noteId: newId('note'), operationId, inputHash, author, body, createdAt: new Date(core.now()) }
+  const note = { noteId: newId('note'), operationId, inputHash, author, body, createdAt: dateOf(core) }
   const { modifiedCount } = await core.db.conversations.updateOne(
     {
       _id: conversationId,

@@ -1,6 +1,8 @@
 import { byKey, slicesOf } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
+import type { Conversation } from '../log/conversation-model.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
@@ -8,6 +10,7 @@ import { field, integer, text, validate } from '../rules.ts'
 import {
   type EntryQuery,
   type FoundEntry,
+  idOf,
   type SearchSource,
   type SourceKind,
   searchEntriesOf,
@@ -15,8 +18,7 @@ import {
 import { visitorTexts } from '../search/search-index.ts'
 import { hasTerms, type SearchTerm, searchTermsOf, snippetOf } from '../search/terms-model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
-import { findConversations } from './conversation-store.ts'
-import type { Assignee, Conversation } from './model.ts'
+import type { Assignee } from './model.ts'
 import { notesOf } from './notes.ts'
 
 interface SourceText {
@@ -159,36 +161,21 @@ export const sourceTextsOf = perCore((core) => {
       sessionStoreOf(core).find(sources.flatMap((source) => (source.kind === 'visitor' ? source.sessionId : []))),
       db.leads.find({ _id: { $in: leadIds }, ...notErasing }, { batchSize: leadIds.length + 1 }).toArray(),
     ])
-    const messagesByPlace = new Map(
-      messages.map((event) => [`${event.conversationId} ${event.sequence}`, event.message]),
-    )
-    const notesById = new Map(notes)
-    const identities = new Map(visitors.map(({ sessionId, identity }) => [sessionId, identity]))
-    const fieldsById = new Map(captured.map(({ _id, fields }) => [_id, fields]))
-
-    function textOf(source: SearchSource): SourceText | undefined {
-      switch (source.kind) {
-        case 'message': {
-          const message = messagesByPlace.get(`${source.conversationId} ${source.sequence}`)
-          return message && { texts: [message.body], author: message.author }
-        }
-        case 'note': {
-          const note = notesById
-            .get(source.conversationId)
-            ?.find(({ operationId }) => operationId === source.operationId)
-          return note && { texts: [note.body], author: { kind: 'agent', displayName: note.author.displayName } }
-        }
-        case 'visitor': {
-          const identity = identities.get(source.sessionId)
-          return identity && { texts: visitorTexts(identity) }
-        }
-        case 'lead': {
-          const fields = fieldsById.get(source.leadId)
-          return fields && { texts: Object.values(fields) }
-        }
-      }
-    }
-    return sources.map(textOf)
+    const texts = new Map<string, SourceText>()
+    const put = (source: SearchSource, text: SourceText) => void texts.set(idOf(source), text)
+    for (const { conversationId, sequence, message } of messages)
+      if (message) put({ kind: 'message', conversationId, sequence }, { texts: [message.body], author: message.author })
+    for (const [conversationId, theirs] of notes)
+      for (const { operationId, body, author } of theirs)
+        put(
+          { kind: 'note', conversationId, operationId },
+          { texts: [body], author: { kind: 'agent', displayName: author.displayName } },
+        )
+    for (const { sessionId, conversationId, identity } of visitors)
+      if (identity) put({ kind: 'visitor', conversationId, sessionId }, { texts: visitorTexts(identity) })
+    for (const { _id: leadId, conversationId = '', fields } of captured)
+      put({ kind: 'lead', conversationId, leadId }, { texts: Object.values(fields) })
+    return sources.map((source) => texts.get(idOf(source)))
   }
 })
 

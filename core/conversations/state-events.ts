@@ -1,9 +1,9 @@
 import type { Core } from '../core.ts'
+import type { Announced, AnnouncedField, Conversation } from '../log/conversation-model.ts'
+import { conversationOf, withoutNotes } from '../log/conversation-store.ts'
 import { type EventDraft, logOf } from '../log/event-log.ts'
 import type { LogEvent } from '../log-event.ts'
 import { findConversation } from './conversation-access.ts'
-import { conversationOf, withoutNotes } from './conversation-store.ts'
-import type { Announced, AnnouncedField, Conversation } from './model.ts'
 
 type State<Field extends AnnouncedField> = NonNullable<Conversation[Field]>
 

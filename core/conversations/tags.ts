@@ -1,10 +1,11 @@
-import type { Core } from '../core.ts'
-import { invalid } from '../errors.ts'
+import { type Core, dateOf } from '../core.ts'
+import { invalid, type Scope } from '../errors.ts'
+import type { Conversation } from '../log/conversation-model.ts'
 import { operationKeys } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { validate } from '../rules.ts'
 import { findConversation } from './conversation-access.ts'
-import { type Conversation, tagIssue, tagOf } from './model.ts'
+import { tagIssue, tagOf } from './model.ts'
 import { changeState, type StateEvents } from './state-events.ts'
 
 const maxTags = 10
@@ -19,8 +20,6 @@ export const tagEvents: StateEvents<'tags'> = {
     return { type, operationKey: operationKeys.tagChange(version), inputHash: type, data: { tag } }
   },
 }
-
-type Scope = string | undefined
 
 /** Does nothing if the conversation has the tag. Errors: NotFound, ValidationFailed (also for an 11th tag). */
 export const addTag = (core: Core, conversationId: string, tag: string, scope: Scope): Promise<Conversation> =>
@@ -40,7 +39,7 @@ async function changeTag(core: Core, conversationId: string, sent: string, works
     if (names.includes(tag) === isAdded) return undefined
     if (isAdded && names.length >= maxTags) throw invalid('/tag', 'maxItems')
     const others = names.filter((name) => name !== tag)
-    return { names: isAdded ? [...others, tag] : others, tag, isAdded, at: new Date(core.now()) }
+    return { names: isAdded ? [...others, tag] : others, tag, isAdded, at: dateOf(core) }
   })
 }
 

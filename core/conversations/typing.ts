@@ -7,8 +7,8 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { authorizeReport, notePanelUse } from '../consents/observations.ts'
-import { type Core, perCore } from '../core.ts'
-import { logFailure, ServiceError } from '../errors.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
+import { logFailure, type Scope, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
 import { type Agent, type Author, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
@@ -45,9 +45,9 @@ export async function setTypingOfVisitor(core: Core, credentials: VisitorCredent
 export async function setTypingOfAgent(
   core: Core,
   { conversationId, state, agent }: { conversationId: string; state: TypingState; agent?: Agent },
-  workspaceId: string | undefined,
+  scope: Scope,
 ) {
-  const { assignment } = await findConversation(core, conversationId, workspaceId)
+  const { assignment } = await findConversation(core, conversationId, scope)
   const named = agent ?? assignment?.agent
   validate(...agentIssues(named ?? { displayName: '' }))
   await setInSite(core, conversationId, { kind: 'agent', ...named }, state)
@@ -57,9 +57,9 @@ export async function setTypingOfAgent(
 export async function setTypingOfBot(
   core: Core,
   { conversationId, state, bot }: { conversationId: string; state: TypingState; bot: Agent },
-  workspaceId: string | undefined,
+  scope: Scope,
 ) {
-  const { bots } = await findConversation(core, conversationId, workspaceId)
+  const { bots } = await findConversation(core, conversationId, scope)
   validate(...agentIssues(bot, '/bot'))
   if (bots?.isStopped && state === 'started') throw new ServiceError('BotStopped')
   await setInSite(core, conversationId, { kind: 'bot', ...bot }, state)
@@ -124,7 +124,7 @@ export const typingEndsOf = perCore((core) => {
 /** Ends expired turns, also of other processes. Returns the time until the next turn expires. */
 export async function endOverdueTyping(core: Core): Promise<number | undefined> {
   const { typing } = core.db
-  const asOf = new Date(core.now())
+  const asOf = dateOf(core)
   for (;;) {
     const turns = await typing.find({ endsAt: { $lte: asOf } }, { sort: { endsAt: 1 }, limit: overdueBatch }).toArray()
     const outcomes = await Promise.allSettled(turns.map((turn) => end(core, turn, asOf)))
@@ -142,12 +142,12 @@ async function set(core: Core, conversationId: string, author: Author, state: Ty
   if (turn) await end(core, turn)
 }
 
-async function start(core: Core, conversationId: string, author: Author): Promise<void> {
+async function start(core: Core, conversationId: string, author: Author) {
   const key = keyOf(conversationId, author)
   for (;;) {
     typingEndsOf(core).begin(conversationId)
-    const renewedAt = new Date(core.now())
-    const endsAt = new Date(core.now() + lastsMs(core))
+    const renewedAt = dateOf(core)
+    const endsAt = dateOf(core, lastsMs(core))
     const [turn] = await findTurns(core, [key])
     if (!turn) {
       const first = { _id: key, turnId: newId('typ'), conversationId, author, renewals: 0, renewedAt, endsAt }

@@ -1,4 +1,4 @@
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { contactsOf } from '../leads/leads.ts'
 import { logOf } from '../log/event-log.ts'
 import { eventsOf } from '../log/event-store.ts'
@@ -34,7 +34,7 @@ const deciding: EventType[] = [
  */
 export async function tellUnseenMessages(core: Core) {
   for (let after = new Date(0); ; ) {
-    const due = { unseenAt: { $gt: after, $lte: new Date(core.now()) }, ...notErasing }
+    const due = { unseenAt: { $gt: after, $lte: dateOf(core) }, ...notErasing }
     const earliest = { projection: { unseenAt: 1 }, sort: { unseenAt: 1 }, limit: batch, hint: 'by_unseen' } as const
     const found = await core.db.conversations.find(due, earliest).toArray()
     for (const { _id, unseenAt } of found) await look(core, _id, unseenAt!)
@@ -45,7 +45,7 @@ export async function tellUnseenMessages(core: Core) {
 
 /** Moves the time to look while it works, so that one core looks. A new message moves it back. */
 async function look(core: Core, conversationId: string, lookAt: Date) {
-  const until = new Date(core.now() + lookMs)
+  const until = dateOf(core, lookMs)
   if (!(await moveLook(core, conversationId, lookAt, until))) return
   const { end, latest } = await readLatest(core, conversationId)
   const unseen = firstUnseen(latest)

@@ -56,7 +56,8 @@ export const visitorPresenceOf = perCore(({ now }) => {
   const areIds = (...ids: string[]) => ids.every(({ length }) => length <= maxIdLength)
 
   function visitorOf(conversationId: string, workspaceId: string) {
-    const visitor = visitors.get(conversationId) ?? newVisitor(workspaceId)
+    const gone: VisitorState = { workspaceId, streams: 0, endedAt: 0, tabs: new Map(), shown: 'gone' }
+    const visitor = visitors.get(conversationId) ?? gone
     visitors.set(conversationId, visitor)
     pending.add(conversationId)
     return visitor
@@ -190,12 +191,4 @@ export const visitorPresenceOf = perCore(({ now }) => {
       if (changes.length > 0) for (const watcher of watchers) watcher(changes)
     },
   }
-})
-
-const newVisitor = (workspaceId: string): VisitorState => ({
-  workspaceId,
-  streams: 0,
-  endedAt: 0,
-  tabs: new Map(),
-  shown: 'gone',
 })

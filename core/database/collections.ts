@@ -3,7 +3,6 @@ import type { OperatorPresenceDocument } from '../availability/operator-presence
 import type { VisitorDocument } from '../bans/bans.ts'
 import type { NetworkBanDocument } from '../bans/network-bans.ts'
 import type { CommandDocument } from '../commands/command-store.ts'
-import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import type { TypingTurn } from '../conversations/model.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
 import type { LeadSubscriptionDocument } from '../deliveries/subscription-model.ts'
@@ -11,25 +10,26 @@ import type { FeedEntryDocument } from '../feed/model.ts'
 import type { IdempotencyDocument } from '../idempotency/idempotency.ts'
 import type { NonceDocument } from '../identity/identity-assertions.ts'
 import type { SubjectDocument } from '../identity/subjects.ts'
-import type { LeadDocument, SuppressionDocument } from '../leads/model.ts'
+import type { LeadDocument, Suppression } from '../leads/model.ts'
+import type { ConversationDocument } from '../log/conversation-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { FollowerDocument } from '../log/log-follower.ts'
 import type {
   ConsoleSessionDocument,
   SignInAttemptDocument,
   SignInLinkDocument,
-} from '../operators/console-session-store.ts'
+} from '../operators/console-sessions.ts'
 import type { PasskeyDocument } from '../operators/passkeys.ts'
 import type { TeamDocument } from '../operators/teams.ts'
 import type { PictureDocument } from '../pictures/pictures.ts'
-import type { ErasureDocument, RemovalDocument } from '../privacy/removal-store.ts'
+import type { ErasureDocument, RemovalDocument } from '../privacy/removals.ts'
 import type { SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'
 import type { KeyDocument } from '../stored-key.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
-import type { PolicyChangeDocument } from '../workspaces/policy-changes.ts'
+import type { PolicyChange } from '../workspaces/model.ts'
 import type { TokenDocument } from '../workspaces/tokens.ts'
-import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
+import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspaces.ts'
 
 export interface MigrationDocument {
   _id: number
@@ -70,12 +70,12 @@ const documents = {
   teams: of<TeamDocument>(),
   passkeys: of<PasskeyDocument>(),
   networkBans: of<NetworkBanDocument>(),
-  suppressions: of<SuppressionDocument>(),
+  suppressions: of<Suppression>(),
   searchEntries: of<SearchEntryDocument>(),
   followers: of<FollowerDocument>(),
   feedEntries: of<FeedEntryDocument>(),
   pictures: of<PictureDocument>(),
-  policyChanges: of<PolicyChangeDocument>(),
+  policyChanges: of<PolicyChange>(),
   tokens: of<TokenDocument>(),
   migrations: of<MigrationDocument>(),
 }

@@ -1,5 +1,6 @@
+import { createSlots } from '../../platform/concurrency/slots.ts'
 import { inDatabaseSpan } from '../../platform/observability/tracing.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { pauseDeliveries } from './pauses.ts'
 import { type Candidates, deliveryQueueOf } from './queue.ts'
@@ -37,20 +38,15 @@ const conflictMs = 20
 /** A claim reads candidates again, up to this number of times, if other cores have taken all of them. */
 const maxTries = 5
 
-/** The end of the last claim. Claims of one core run one by one, so that they do not compete. */
-const turnOf = perCore(() => ({ last: Promise.resolve() as Promise<unknown> }))
+/** Claims of one core run one by one, so that they do not compete. */
+const turnsOf = perCore(() => createSlots({ max: 1 }))
 
 /**
  * Claims due deliveries that the worker has room for, fairly across destinations. `isMoreDue` is true if
  * some are left that this or another worker may take. `nextDueAt` is the latest time for the next try;
  * infinity if it is not known.
  */
-export function takeDeliveries(core: Core, claimant: Claimant) {
-  const turn = turnOf(core)
-  const result = turn.last.then(() => take(core, claimant))
-  turn.last = result.catch(() => {})
-  return result
-}
+export const takeDeliveries = (core: Core, claimant: Claimant) => turnsOf(core).run(() => take(core, claimant))
 
 async function take(core: Core, claimant: Claimant) {
   const { room, signal } = claimant
@@ -61,7 +57,7 @@ async function take(core: Core, claimant: Claimant) {
       return { claimed, isMoreDue, nextDueAt: Math.min(nextDueAt, dueDestinations.throttledUntil()) }
     }
     if (signal.aborted || room.places() === 0) return nothing(true)
-    const time = new Date(core.now())
+    const time = dateOf(core)
     const { chosen, due, isFresh, nextDueAt } = await dueDestinations.choose(room, time, mustRead)
     if (chosen.length === 0) return nothing(due > 0, nextDueAt)
     const found = await candidatesOf(core, chosen, room, time)
@@ -136,7 +132,7 @@ async function claimReserved(
   const deliveryIds = await withinRates(core, [...reserved.keys()], found, knownAt)
   if (deliveryIds.length === 0) return []
   const queue = deliveryQueueOf(core)
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const claimId = newClaimId()
   const leaseUntil = new Date(at.getTime() + core.config.DELIVERY_LEASE_MS)
   const all = await inDatabaseSpan('take deliveries', { collection: 'deliveries', operation: 'update' }, () =>

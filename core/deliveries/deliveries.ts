@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { findLeads, getLead } from '../leads/leads.ts'
@@ -104,7 +104,7 @@ async function add(
 /**
  * Returns what `run` adds, or the attempt of an earlier request with the same key, even if `run` throws.
  */
-async function once(core: Core, operation: Operation, run: () => Promise<AttemptView | undefined>): Promise<Requested> {
+async function once(core: Core, operation: Operation, run: () => Promise<AttemptView | undefined>) {
   let failure: unknown
   try {
     const attempt = await run()
@@ -118,7 +118,7 @@ async function once(core: Core, operation: Operation, run: () => Promise<Attempt
   return earlier
 }
 
-async function findRepeated(core: Core, { key, inputHash }: Operation): Promise<Requested | undefined> {
+async function findRepeated(core: Core, { key, inputHash }: Operation) {
   const delivery = await findDelivery(core, { 'operations.key': key })
   const operation = delivery?.operations.find((done) => done.key === key)
   if (!delivery || !operation) return undefined
@@ -160,7 +160,7 @@ export async function retryAttempt(
       throw new ServiceError('AttemptNotRetryable')
     requireEnabled(known, workspaceId)
     await requireUnsuppressed(core, leadId === undefined ? [] : await findLeads(core, [leadId]))
-    const at = new Date(core.now())
+    const at = dateOf(core)
     const attempt = newAttempt(at, { manual: true, requestedBy: by.subject })
     const added = { ...operation, attemptId: attempt.attemptId }
     const retryable: Filter<DeliveryDocument> = {
@@ -233,7 +233,10 @@ export async function findDeliveries(core: Core, query: DeliveryQuery, limit: nu
   for (const status of deliveryStatuses.filter((each) => statuses.includes(each)))
     for (const delivery of await findMany(core, { ...filter, status }, limit, index))
       found.set(delivery.deliveryId, delivery)
-  return [...found.values()].sort(newestFirst).slice(0, limit)
+  const newestFirst = [...found.values()].sort(
+    (a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.deliveryId < b.deliveryId ? 1 : -1),
+  )
+  return newestFirst.slice(0, limit)
 }
 
 async function findMany({ db }: Core, filter: Filter<DeliveryDocument>, limit: number, hint: string) {
@@ -244,10 +247,6 @@ async function findMany({ db }: Core, filter: Filter<DeliveryDocument>, limit: n
 async function findDelivery({ db }: Core, filter: Filter<DeliveryDocument>) {
   const found = await db.deliveries.findOne(filter, withoutBody)
   return found ? toDelivery(found) : undefined
-}
-
-function newestFirst(a: Delivery, b: Delivery) {
-  return b.createdAt.getTime() - a.createdAt.getTime() || (a.deliveryId < b.deliveryId ? 1 : -1)
 }
 
 type Operation = ReturnType<typeof operationOf>

@@ -1,6 +1,6 @@
 import type { Filter, UpdateFilter } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
@@ -96,7 +96,7 @@ async function disable(
   attemptId: string,
   cause: { sentAt: Date } | { failingBefore: Date },
 ) {
-  const entry = { at: new Date(core.now()), actor: 'service', attemptId }
+  const entry = { at: dateOf(core), actor: 'service', attemptId }
   if (await disableSubscription(core, subscriptionId, reason, entry, cause)) await pauseDeliveries(core, subscriptionId)
 }
 
@@ -110,9 +110,8 @@ async function countNotFound({ db }: Core, subscriptionId: string, attemptId: st
   return found !== null && found.notFound.length >= (found.disableAfterNotFound ?? defaultDisableAfterNotFound)
 }
 
-/** Stores the time of the first dead letter and a notice about it. */
 async function beginDeadLetters(core: Core, subscriptionId: string, deliveryId: string) {
-  const at = new Date(core.now())
+  const at = dateOf(core)
   await core.db.leadSubscriptions
     .updateOne(
       { _id: subscriptionId, deadLettersSince: { $exists: false } },

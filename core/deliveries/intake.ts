@@ -2,7 +2,7 @@ import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../.
 import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, type Context, inDatabaseSpan, traceparentOf } from '../../platform/observability/tracing.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { announceMarked } from '../leads/leads.ts'
@@ -56,7 +56,7 @@ export async function addAutomaticDelivery(
 }
 
 async function insertAll(core: Core, arrivals: Arrival[]) {
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const prepared = arrivals.map((arrival) => prepare(core, arrival, at))
   // Some deliveries may be stored all the same. Workers take them over when their leases expire.
   const outcomes = await insert(core, arrivals, documentsOf(prepared)).catch((error: unknown) => {
@@ -83,7 +83,7 @@ function prepare(core: Core, arrival: Arrival, at: Date): Prepared {
   return { ...arrival, delivery: { ...delivery, status: 'sending', claim, dueAt }, given: { worker, secrets } }
 }
 
-function freeRoom({ delivery, given }: Prepared): false {
+function freeRoom({ delivery, given }: Prepared) {
   given?.worker.room.free(delivery.subscriptionId)
   return false
 }
@@ -151,7 +151,7 @@ export function newDelivery(
   const { content, subscription, operation, requestedBy, isSuppressed } = options
   const { eventType, leadId, conversationId, messageSequence } = content
   const { subscriptionId, workspaceId, status, workflow } = subscription
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const deliveryId = newId('dlv')
   const body = bodyOf(content, deliveryId, at)
   const isTooLarge = body.length > bodyMaxBytes

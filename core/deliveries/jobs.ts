@@ -2,20 +2,29 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { waitOf } from '../../contract/delivery-waits.ts'
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJobs } from '../concurrency/job.ts'
+import { assignmentEvents } from '../conversations/assignments.ts'
+import { botEvents } from '../conversations/bots.ts'
+import { reconcileMessageStates } from '../conversations/message-states.ts'
+import { isRedaction } from '../conversations/model.ts'
+import { reconcileStates } from '../conversations/state-events.ts'
+import { tagEvents } from '../conversations/tags.ts'
 import type { Core } from '../core.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
 import { deliveryDispatchOf } from './dispatch.ts'
 import { pendingFaultsOf } from './faults.ts'
 import { leadFanOutOf } from './lead-capture.ts'
-import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
+import { findSubscriptions } from './live-subscriptions.ts'
 import { anyDestination } from './model.ts'
 import { closePauses, reconcilePauses } from './pauses.ts'
 import { deliveryQueueOf } from './queue.ts'
 import { proceedRecoveries } from './recovery.ts'
+import { applyRedactions } from './redactions.ts'
 import { changedSourcesOf } from './sources.ts'
 import { disabledByService } from './subscription-model.ts'
 import { unsweptSuppressionsOf } from './suppressing.ts'
 
 const everyMs = 60_000
+const reconcileEveryMs = 30_000
 
 export const deliveryJobs = (core: Core) =>
   createJobs(core, {
@@ -24,7 +33,16 @@ export const deliveryJobs = (core: Core) =>
     'disable subscriptions': [everyMs, pendingFaultsOf(core).run],
     'hold and release deliveries': [everyMs, () => reconcilePauses(core)],
     'recover deliveries': [everyMs, () => proceedRecoveries(core)],
+    'reconcile conversations': [reconcileEveryMs, () => reconcileConversations(core)],
   })
+
+/** Completes what dead processes began. */
+async function reconcileConversations(core: Core) {
+  await applyRedactions(core, (await reconcileMessageStates(core)).filter(isRedaction))
+  await reconcileStates(core, assignmentEvents)
+  await reconcileStates(core, botEvents)
+  await reconcileStates(core, tagEvents)
+}
 
 export const deliveryLags = (core: Core): Record<string, () => number> => ({
   lead_fan_out: leadFanOutOf(core).lagMs,

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { FieldIssue } from '../../contract/errors.ts'
 import { leadFieldName } from '../../contract/lead-fields.ts'
 import { createFollower, handleEach } from '../concurrency/follower.ts'
 import { requireConsent } from '../consents/consents.ts'
 import { findConversation } from '../conversations/conversation-access.ts'
 import { inboxOf } from '../conversations/inbox.ts'
-import { type Core, perCore } from '../core.ts'
-import { logFailure, ServiceError } from '../errors.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
+import { logFailure, type Scope, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { insertLead } from '../leads/leads.ts'
@@ -15,7 +14,7 @@ import { contactIdsOf, findSuppressedLeads, isSuppressed, type Person } from '..
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { committed } from '../mongodb/committed.ts'
-import { notErasing } from '../mongodb/not-erasing.ts'
+import { notDeleted, notErasing } from '../mongodb/not-erasing.ts'
 import { field, isIdempotencyKey, text, validate } from '../rules.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { operationSessionOf, type VisitorOperation } from '../sessions/model.ts'
@@ -25,7 +24,7 @@ import { formIssues, formKinds, storedFields } from '../workspaces/forms.ts'
 import { type FormKind, requireCapability } from '../workspaces/model.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import { addAutomaticDelivery, leadContent } from './intake.ts'
-import { liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
+import { liveSubscriptionsOf } from './live-subscriptions.ts'
 import { coversLead, defaultPolicy } from './subscription-model.ts'
 
 const maxFields = 50
@@ -40,7 +39,7 @@ const deadAfterMs = 5000
 export async function captureLead(
   core: Core,
   given: Pick<Lead, 'workspaceId' | 'source' | 'fields' | 'conversationId'>,
-  scope: string | undefined,
+  scope: Scope,
   operation: string = randomUUID(),
 ): Promise<string> {
   const { workspaceId, source, fields, conversationId } = given
@@ -62,7 +61,7 @@ export async function captureLead(
  */
 async function storeLead(core: Core, given: Omit<Lead, 'contacts' | 'createdAt'>, person: Person) {
   const contacts = await contactIdsOf(core, given.workspaceId, person)
-  const lead: Lead = { ...given, contacts, createdAt: new Date(core.now()) }
+  const lead: Lead = { ...given, contacts, createdAt: dateOf(core) }
   Object.assign(lead, await planFanOut(core, lead))
   const earlier = await insertLead(core, lead)
   if (!earlier) await Promise.all([enterForm(core, lead), finish(core, lead)])
@@ -106,7 +105,7 @@ export async function submitForm(
   return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
 }
 
-function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefined)[] {
+function leadFieldIssues(fields: Record<string, string>) {
   const entries = Object.entries(fields)
   if (entries.length > maxFields) return [{ path: '/fields', rule: 'maxProperties' }]
   return entries.map(([name, value]) =>
@@ -181,7 +180,7 @@ export const leadFanOutOf = perCore((core) =>
   createFollower({
     batch: 100,
     read: async (limit) => {
-      const before = new Date(core.now() - deadAfterMs)
+      const before = dateOf(core, -deadAfterMs)
       const due = { 'fanOut.since': { $lte: before }, ...notErasing }
       // A failover may roll back a lead that no majority has, but not its deliveries.
       return (await core.db.leads.find(due, { ...committed, limit }).toArray()).map(toLead)

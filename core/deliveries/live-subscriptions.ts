@@ -1,5 +1,6 @@
 import { type Core, perCore } from '../core.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
+import { liveCacheOf } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type LeadSubscription, toSubscription } from './subscription-model.ts'
 
@@ -12,7 +13,6 @@ export interface KnownSubscription {
 /** Other cores use outdated settings for this time at most, if a core crashes before it notifies them. */
 const maxAgeMs = 5_000
 
-export const notDeleted = { deleted: { $exists: false } } as const
 export const followingFeed = { followedTo: { $gte: 0 }, ...notDeleted } as const
 
 /** Id of the cache entry that tells whether feed events of a workspace are sent. */
@@ -22,10 +22,9 @@ export const findSubscriptions = async ({ db }: Core, subscriptionIds: string[])
   (await db.leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(toSubscription)
 
 export const liveSubscriptionsOf = perCore((core) => {
-  const { db, bus, now } = core
-  const { isCurrent, stateChanged } = wakeupsOf(core)
-  const options = { bus, isCurrent, maxEntries: 10_000, maxAgeMs, monotonic: now }
-  const cache = createLiveCache<KnownSubscription>({
+  const { db, now } = core
+  const options = { maxEntries: 10_000, maxAgeMs, monotonic: now }
+  const cache = liveCacheOf<KnownSubscription>(core, {
     ...options,
     async loadMany(ids) {
       const readAt = new Date(now())
@@ -33,7 +32,7 @@ export const liveSubscriptionsOf = perCore((core) => {
       return new Map(found.map((subscription) => [subscription.subscriptionId, { subscription, readAt }]))
     },
   })
-  const followed = createLiveCache<boolean>({
+  const followed = liveCacheOf<boolean>(core, {
     ...options,
     async loadMany(ids) {
       const workspaceIds = new Map(ids.map((id) => [id.slice(followersOf('').length), id]))
@@ -47,6 +46,6 @@ export const liveSubscriptionsOf = perCore((core) => {
     find: cache.get,
     isFollowed: async (workspaceId: string) => (await followed.get(followersOf(workspaceId))) === true,
     /** Resolves when the notification is stored for the other cores. */
-    changed: stateChanged,
+    changed: wakeupsOf(core).stateChanged,
   }
 })

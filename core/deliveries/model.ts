@@ -98,7 +98,6 @@ export interface DeliveryDocument {
   conversationId?: string
   /** Sequence of the message whose text the body has. Its withdrawal removes the text. */
   messageSequence?: number
-  /** Time at which that message was withdrawn. */
   withdrawnAt?: Date
   subscriptionId: string
   /** Copy of the subscription id. The indexes of the queue begin with it. */
@@ -123,7 +122,6 @@ export interface DeliveryDocument {
   /** Id of the last claim whose worker returned the delivery unsent, to recognise a repeat. */
   releasedClaimId?: string
   verdict?: Fault
-  /** Time at which an ended delivery is deleted. */
   deleteAt?: Date
   traceparent?: string
   /** Set by the write that ends the delivery, until the feed has the entries of the end. */

@@ -1,8 +1,10 @@
 import type { Document, Filter } from 'mongodb'
 import { createPace } from '../concurrency/pace.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
-import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
+import { findIds } from '../mongodb/with-id.ts'
+import { findSubscriptions } from './live-subscriptions.ts'
 import { anyDestination, type DeliveryDocument } from './model.ts'
 import { announceDue, isMissing, queueAgain } from './queue.ts'
 import type { SubscriptionStatus } from './subscription-model.ts'
@@ -85,7 +87,7 @@ async function finishLater(core: Core, subscriptionId: string) {
 
 /** Pauses waiting deliveries, and those whose lease has expired. Returns the number found. */
 function pause(core: Core, subscriptionId: string, limit: number) {
-  const now = new Date(core.now())
+  const now = dateOf(core)
   const waiting: Filter<DeliveryDocument> = {
     destination: subscriptionId,
     $or: [
@@ -106,7 +108,7 @@ function pause(core: Core, subscriptionId: string, limit: number) {
 async function resume(core: Core, subscriptionId: string, limit: number) {
   const paused = await countPaused(core, subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
   if (paused === 0) return 0
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const moment = {
     $add: [at, { $multiply: [{ $rand: {} }, Math.min((paused - 1) * spreadPerDeliveryMs, spreadMaxMs)] }],
   }
@@ -125,8 +127,7 @@ async function updateSome(
   limit: number,
   update: Document[],
 ) {
-  const found = await deliveries.find(filter, { projection: { _id: 1 }, limit, batchSize: limit + 1, hint }).toArray()
-  const ids = found.map(({ _id }) => _id)
+  const ids = await findIds(deliveries, filter, { limit, batchSize: limit + 1, hint })
   if (ids.length > 0) await deliveries.updateMany({ $and: [{ _id: { $in: ids } }, filter] }, update, { hint: '_id_' })
   return ids.length
 }
@@ -163,7 +164,7 @@ export async function reconcilePauses(core: Core) {
 async function idsWithStatus({ db }: Core, subscriptionIds: string[], status: SubscriptionStatus) {
   if (subscriptionIds.length === 0) return []
   const theirs = { _id: { $in: subscriptionIds }, status, ...notDeleted }
-  return (await db.leadSubscriptions.find(theirs, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
+  return findIds(db.leadSubscriptions, theirs)
 }
 
 /**
@@ -172,7 +173,7 @@ async function idsWithStatus({ db }: Core, subscriptionIds: string[], status: Su
  */
 async function bringForward(core: Core, subscriptionIds: string[]) {
   const { deliveries } = core.db
-  const now = new Date(core.now())
+  const now = dateOf(core)
   const isAhead = { $gt: new Date(now.getTime() + clocksApartMs) }
   const pauseLeft = (due: string) => ({
     $cond: [isMissing(due), '$$REMOVE', { $add: [now, { $subtract: [due, '$updatedAt'] }] }],

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { AnyBulkWriteOperation } from 'mongodb'
 import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import { field, issueIf, oneOf, validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
-import { notDeleted } from './live-subscriptions.ts'
 import { type DeliveryDocument, newAttempt } from './model.ts'
 import { announceDue, queueAgain } from './queue.ts'
 import {
@@ -87,7 +87,7 @@ export async function beginRecovery(
   const { status } = await findSubscription(core, subscriptionId, by)
   const range = rangeOf(core, request)
   if (status === 'disabled') throw new ServiceError('SubscriptionDisabled')
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const recovery: DeliveryRecovery = {
     ...range,
     recoveryId: `rec_${randomUUID()}`,
@@ -129,9 +129,9 @@ export async function leaseRecovery(core: Core, now: Date, until: Date): Promise
 async function step(core: Core, of: Recovering) {
   const { recovery } = of
   const [status, ...others] = recovery.remaining
-  if (!status) return finishRecovery(core, of, new Date(core.now()))
+  if (!status) return finishRecovery(core, of, dateOf(core))
   const found = await findNext(core, of, status)
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const dueAt = new Date(Math.max(at.getTime(), recovery.nextDueAt.getTime()))
   const recovered = await schedule(core, found, status, { recoveryId: recovery.recoveryId, at, dueAt })
   const nextDueAt = new Date(dueAt.getTime() + recovered * everyMs)

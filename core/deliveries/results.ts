@@ -1,7 +1,7 @@
 import { contractLimits } from '../../contract/limits.ts'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { byKey, createBatcher, fulfilled } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { field, integer, line, validate } from '../rules.ts'
 import { handleFaults, observeHealth } from './faults.ts'
 import {
@@ -54,7 +54,7 @@ export async function addResult(core: Core, result: AttemptResult): Promise<bool
 async function recordAll(core: Core, results: AttemptResult[]) {
   const found = await find(core, results, (result) => !isKnown(result))
   const settlements = new Map<string, ResultSettlement>()
-  const at = new Date(core.now())
+  const at = dateOf(core)
   for (const result of results) {
     if (settlements.has(result.deliveryId)) continue
     const one = toSettlement(core, result, found.get(result.deliveryId), at)

@@ -3,6 +3,7 @@ import type { Filter } from 'mongodb'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { type Core, perCore } from '../core.ts'
 import type { LogEvent } from '../log-event.ts'
+import { hasDocument } from '../mongodb/with-id.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { bytesOf, type Delivery, type DeliveryDocument } from './model.ts'
 import { deliveryQueueOf } from './queue.ts'
@@ -155,6 +156,5 @@ export async function recallDeliveries(core: Core, of: DeliveriesOf) {
   await wakeupsOf(core).stateChanged(...new Set(found.map(({ subscriptionId }) => subscriptionId)))
   const claims = found.map(({ _id, claim }) => ({ _id, 'claim.claimId': claim?.claimId ?? '' }))
   const isHanded = { status: 'sending' as const, $or: claims }
-  while (performance.now() < until && (await deliveries.findOne(isHanded, { projection: { _id: 1 } })))
-    await delay(recallCheckMs)
+  while (performance.now() < until && (await hasDocument(deliveries, isHanded))) await delay(recallCheckMs)
 }

@@ -97,7 +97,7 @@ const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<S
   parseDestinationUrl(destinationUrl) !== undefined &&
   originOf(destinationUrl) !== destination?.origin
 
-function destinationShape(value: string): string | undefined {
+function destinationShape(value: string) {
   if (value.length > 2048) return 'maxLength'
   if (value.endsWith(mask)) return 'masked'
   return parseDestinationUrl(value) ? undefined : 'format'
@@ -130,7 +130,6 @@ const listIssues = <T>(path: string, values: T[], allowed: readonly T[]): Issues
       : { path: `${path}/${index}`, rule: 'uniqueItems' },
   )
 
-/** Checks the lead fields and the names under which they are sent. */
 function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): Issues {
   if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
   const sent = names.map((name) => sentNameOf(name, { sentNames }))
@@ -196,14 +195,14 @@ export function headerIssues(headers: GivenHeader[], stored: CustomHeader[]): Is
   ])
 }
 
-function nameRule(name: string, isFirst: boolean): string | undefined {
+function nameRule(name: string, isFirst: boolean) {
   if (name.length > nameMaxLength) return 'maxLength'
   if (!token.test(name)) return 'pattern'
   if (reserved.has(name) || reservedPrefixes.some((prefix) => name.startsWith(prefix))) return 'reserved'
   return isFirst ? undefined : 'uniqueItems'
 }
 
-function valueRule(value: string): string | undefined {
+function valueRule(value: string) {
   if (value.length > valueMaxLength) return 'maxLength'
   return fieldValue.test(value) ? undefined : 'pattern'
 }

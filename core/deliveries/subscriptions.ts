@@ -1,19 +1,20 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Filter, UpdateFilter } from 'mongodb'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import { isShown } from '../keys/secret-box.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { committed } from '../mongodb/committed.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import { readPage } from '../page-token.ts'
 import { field, integer, issueIf, validate } from '../rules.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
-import { findWorkspace } from '../workspaces/workspaces.ts'
+import type { Caller } from '../workspaces/access.ts'
+import { findInstallations, findWorkspace } from '../workspaces/workspaces.ts'
 import { isAllowedDestination } from './destination-check.ts'
-import { findSubscriptions, followersOf, liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
+import { findSubscriptions, followersOf, liveSubscriptionsOf } from './live-subscriptions.ts'
 import type { DeliveryAttempt } from './model.ts'
 import { applyStatus, countPaused, pausedCounts } from './pauses.ts'
 import {
@@ -45,14 +46,8 @@ import {
   rotatedSecrets,
 } from './webhook-requests.ts'
 
-export interface Requester {
-  /** Name that the audit records. */
-  subject: string
-  /** The only workspace that the caller may access. Absent for every workspace. */
-  workspaceId?: string
-  /** Absent for the service itself. */
-  scopes?: ReadonlySet<string>
-}
+/** `scopes` are absent for the service itself. */
+export type Requester = Pick<Caller, 'subject' | 'workspaceId'> & Partial<Pick<Caller, 'scopes'>>
 
 export interface SubscriptionView {
   subscription: LeadSubscription
@@ -114,7 +109,7 @@ export async function createSubscription(
   validate(...settingIssues(settings, { resource }))
   requireReadable(settings, by)
   await requireKnown(core, workspaceId, settings)
-  const at = new Date(core.now())
+  const at = dateOf(core)
   const subscriptionId = plannedIds(resource === undefined || sentAs ? 'sub' : resource, operation)
   const secretId = plannedIds('key', operation)
   const subscription: LeadSubscription = {
@@ -185,7 +180,7 @@ export async function updateSubscription(
   await requireKnown(core, stored.workspaceId, settings)
   const { status, ...given } = settings
   const changed = { ...given, ...(await beginningOf(core, { ...stored, policy: settings.policy })) }
-  const entry = { at: new Date(core.now()), actor: by.subject }
+  const entry = { at: dateOf(core), actor: by.subject }
   // After a failed try, the headers may belong to another origin, so they are checked again.
   if (Object.keys(changed).length > 0)
     await untilWritten(core, subscriptionId, by, (read) => {
@@ -283,7 +278,7 @@ async function changeSecrets(
   next: (read: WebhookSecret[], at: Date) => WebhookSecret[] | undefined,
 ) {
   await untilWritten(core, subscriptionId, by, async ({ secrets: read }) => {
-    const at = new Date(core.now())
+    const at = dateOf(core)
     const secrets = next(read, at)
     const update = { $set: { secrets, judgedSince: at } }
     const entry = { at, actor: by.subject, action }
@@ -391,7 +386,7 @@ export async function listSubscriptions(
 /** Throws `ValidationFailed` for an installation that the workspace lacks, and for an address that is not public. */
 async function requireKnown(core: Core, workspaceId: string, { policy, destinationUrl }: SubscriptionSettings) {
   const { installations = [] } = policy ?? {}
-  const found = installations.length === 0 ? [] : await workspaceStoreOf(core).findInstallations(installations)
+  const found = installations.length === 0 ? [] : await findInstallations(core, installations)
   const known = new Set(found.flatMap((each) => (each.workspaceId === workspaceId ? each.publicSiteKey : [])))
   validate(...installations.map((key, index) => issueIf(!known.has(key), `/policy/installations/${index}`, 'exists')))
   const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)

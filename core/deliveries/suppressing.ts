@@ -1,7 +1,8 @@
 import { createFollower } from '../concurrency/follower.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { announceMarked, findLeads } from '../leads/leads.ts'
 import { findSuppressedLeads, hasSuppressions, type NewSuppressions, storeSuppressions } from '../leads/suppressions.ts'
+import { findIds, idsOf } from '../mongodb/with-id.ts'
 import type { Settlement } from './model.ts'
 import { retainedUntil, suppressedOutcome } from './outcomes.ts'
 import { deliveryQueueOf, type TakenDelivery, withNext } from './queue.ts'
@@ -23,10 +24,7 @@ export const unsweptSuppressionsOf = perCore((core) =>
   createFollower({
     batch,
     read: (limit) => core.db.suppressions.find({ unswept: true }, { projection: { addedAt: 1 }, limit }).toArray(),
-    handle(entries) {
-      const ids = entries.map(({ _id }) => _id)
-      return sweepEntries(core, ids)
-    },
+    handle: (entries) => sweepEntries(core, idsOf(entries)),
     since: ({ addedAt }) => addedAt,
     now: core.now,
   }),
@@ -42,10 +40,10 @@ async function endDeliveries(core: Core, contacts: string[]) {
   const { leads, deliveries } = core.db
   for (let after = ''; ; ) {
     const theirs = { contacts: { $in: contacts }, _id: { $gt: after } }
-    const found = await leads.find(theirs, { projection: { _id: 1 }, sort: { _id: 1 }, limit: batch }).toArray()
-    if (found.length === 0) return
-    after = found.at(-1)!._id
-    const at = new Date(core.now())
+    const leadIds = await findIds(leads, theirs, { sort: { _id: 1 }, limit: batch })
+    if (leadIds.length === 0) return
+    after = leadIds.at(-1)!
+    const at = dateOf(core)
     const ended = { updatedAt: at, outcome: suppressedOutcome }
     const isLast = { $eq: ['$$attempt.attemptId', { $arrayElemAt: ['$attempts.attemptId', -1] }] }
     const endedAttempt = { $mergeObjects: ['$$attempt', { $literal: ended }] }
@@ -53,21 +51,18 @@ async function endDeliveries(core: Core, contacts: string[]) {
       $map: { input: '$attempts', as: 'attempt', in: { $cond: [isLast, endedAttempt, '$$attempt'] } },
     }
     const { modifiedCount } = await deliveries
-      .updateMany(
-        { leadId: { $in: found.map(({ _id }) => _id) }, status: { $in: ['pending', 'retry_scheduled', 'held'] } },
-        [
-          {
-            $set: {
-              status: 'failed',
-              attempts: withNext(at, withLastEnded, suppressedOutcome),
-              updatedAt: at,
-              deleteAt: retainedUntil(core, at),
-              unannounced: true,
-            },
+      .updateMany({ leadId: { $in: leadIds }, status: { $in: ['pending', 'retry_scheduled', 'held'] } }, [
+        {
+          $set: {
+            status: 'failed',
+            attempts: withNext(at, withLastEnded, suppressedOutcome),
+            updatedAt: at,
+            deleteAt: retainedUntil(core, at),
+            unannounced: true,
           },
-          { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },
-        ],
-      )
+        },
+        { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },
+      ])
       .finally(() => announceMarked(core, 'deliveries'))
     core.metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, modifiedCount)
   }

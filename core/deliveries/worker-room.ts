@@ -110,7 +110,6 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
       perDestination = size.perDestination
     },
     has,
-    /** Destinations whose deliveries the worker has. */
     destinations: () => [...usages.keys()].filter(has),
   }
 }

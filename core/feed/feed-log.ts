@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { endOfFeed } from '../deliveries/subscriptions.ts'
 import { unavailable } from '../errors.ts'
 import { committed } from '../mongodb/committed.ts'
@@ -92,7 +92,7 @@ export function entriesAfter({ db }: Core, workspaceId: string, number: number, 
 }
 
 /** The last entry of a feed stays, because its number would be given again. */
-export async function removeOldEntries(core: Core, before = new Date(core.now() - feedKeptMs)) {
+export async function removeOldEntries(core: Core, before = dateOf(core, -feedKeptMs)) {
   const { feedEntries } = core.db
   const old = feedEntries.aggregate<{ _id: string; oldest: number; newest: number }>([
     { $match: { storedAt: { $lt: before } } },

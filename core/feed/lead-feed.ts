@@ -1,14 +1,14 @@
 import { createFollower, type Follower } from '../concurrency/follower.ts'
 import { createPace } from '../concurrency/pace.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { isHandedOff } from '../deliveries/intake.ts'
 import { enterForm } from '../deliveries/lead-capture.ts'
-import { notDeleted } from '../deliveries/live-subscriptions.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
 import { toSubscription } from '../deliveries/subscription-model.ts'
 import type { Marked } from '../leads/leads.ts'
 import type { LeadDocument } from '../leads/model.ts'
 import { committed } from '../mongodb/committed.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
 import { addToFeed, addToFeeds } from './event-fan-out.ts'
 import { type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
@@ -87,7 +87,7 @@ async function announceDeliveries(core: Core, found: UnannouncedDelivery[]) {
   await announceLeads(core, await core.db.leads.find({ _id: { $in: leadIds }, ...unannounced }, leadFields).toArray())
   const ended = found.map((read) => ({ read, workspaceId: read.workspaceId, entries: endsOf(read) }))
   await addToFeeds(core, ended)
-  const at = new Date(core.now())
+  const at = dateOf(core)
   await markAnnounced(
     core,
     ended.map(({ read, entries }) => {

@@ -1,5 +1,5 @@
 import { followAddress, isSubjectBanned } from '../bans/bans.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { grantsOf } from '../sessions/grants.ts'
@@ -93,10 +93,10 @@ async function verifiedIdentity(
   if (await isSubjectBanned(core, workspaceId, claims.externalSubject)) throw new ServiceError('VisitorBanned')
   // The margin covers clock differences between cores.
   const expiresAt = new Date(endsAt.getTime() + nonceMarginMs)
-  if (!(await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, new Date(core.now())))) {
+  if (!(await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, dateOf(core)))) {
     throw new ServiceError('IdentityAssertionReplayed')
   }
-  return { ...claims, subjectId, operation, verifiedAt: new Date(core.now()) }
+  return { ...claims, subjectId, operation, verifiedAt: dateOf(core) }
 }
 
 /** Handles an assertion for the same visitor: keeps the session and issues a new grant. */

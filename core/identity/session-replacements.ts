@@ -3,11 +3,12 @@ import { inheritConsent } from '../consents/consents.ts'
 import { keepPage, pageAtStart } from '../consents/observations.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
+import { insertConversation } from '../log/conversation-store.ts'
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { grantOf, type Identity, type Issued, newConversation, newSession, type Session } from '../sessions/model.ts'
 import { sessionContentsOf } from '../sessions/session-content.ts'
-import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
@@ -33,8 +34,7 @@ export async function replaceSession(
     identity,
     pageContext,
   })
-  if (!session.operationSessionId)
-    await conversationRecordsOf(core).insertConversation(core, newConversation(session, core.now()))
+  if (!session.operationSessionId) await insertConversation(core, newConversation(session, core.now()))
   await sessionStoreOf(core).insertOnce(session)
   // Checked only now, because a ban that is set during the insert may not find the session.
   if (await isSessionBanned(core, session)) {
@@ -80,10 +80,9 @@ async function complete(core: Core, old: Session, operation: string, installatio
   const session = await decideConversation(core, await latestSession(core, old.successor.sessionId), old)
   if (session.conversationId === old.conversationId) {
     const { sequence } = await appendIdentified(core, old)
-    await conversationRecordsOf(core).setLastSession(core, session.conversationId, {
-      sequence,
-      sessionId: session.sessionId,
-    })
+    // Does nothing if a higher sequence is stored.
+    const $max = { lastSession: { sequence, sessionId: session.sessionId } }
+    await core.db.conversations.updateOne({ _id: session.conversationId }, { $max })
   }
   // The replaced anonymous session now belongs to the verified visitor, with its consent decision. After a
   // logout another person may use the browser, and must decide anew.

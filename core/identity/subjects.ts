@@ -1,8 +1,9 @@
 import type { Core } from '../core.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Session } from '../sessions/model.ts'
-import { conversationRecordsOf, openErasures, sessionStoreOf } from '../sessions/session-store.ts'
+import { openErasures, sessionStoreOf } from '../sessions/session-store.ts'
 
 /** A verified visitor on a connection. The id is a keyed hash of the connection and the host's user id. */
 export interface SubjectDocument {
@@ -41,7 +42,7 @@ export async function reconcileSubject(core: Core, subjectId: string) {
 }
 
 async function isOpen(core: Core, conversationId: string) {
-  const [conversation] = await conversationRecordsOf(core).findConversations(core, [conversationId])
+  const [conversation] = await findConversations(core, [conversationId])
   return conversation !== undefined && conversation.status !== 'closed'
 }
 

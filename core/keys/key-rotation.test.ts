@@ -13,11 +13,12 @@ import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { createSession } from '../visitors/sessions.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import {
   createConnection,
   createInstallation,
   createWorkspace,
+  findInstallations,
+  listInstallations,
   rotateIdentitySecret,
 } from '../workspaces/workspaces.ts'
 import { createKeyring, parseSecretKeys } from './keyring.ts'
@@ -134,15 +135,13 @@ describe('the secret keys', () => {
 
   it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
-    const [installation] = await workspaceStoreOf(one!).listInstallations(
-      (await one!.database.collections.workspaces.findOne({}))!._id,
-    )
+    const [installation] = await listInstallations(one!, (await one!.database.collections.workspaces.findOne({}))!._id)
     const [, secret] = await Promise.all([
       rekeyWith(one!, 'k4', 'k3'),
       rotateIdentitySecret(two!, installation!.publicSiteKey, undefined),
     ])
     await rekeyWith(one!, 'k4', 'k3')
-    const [now] = await workspaceStoreOf(one!).findInstallations([installation!.publicSiteKey])
+    const [now] = await findInstallations(one!, [installation!.publicSiteKey])
     expect(now!.identitySecrets[0]!.kid).toBe(secret.kid)
     const box = createSecretBox(createKeyring(parseSecretKeys(key('k4'))))
     for (const { sealed } of now!.identitySecrets) box.open(sealed)

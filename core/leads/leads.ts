@@ -1,11 +1,11 @@
 import type { Core } from '../core.ts'
-import { invalid, inWorkspace } from '../errors.ts'
+import { invalid, inWorkspace, type Scope } from '../errors.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { readPage } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { normalEmail } from './contacts.ts'
-import { type Lead, toLead } from './model.ts'
+import { type Contact, type Lead, toLead } from './model.ts'
 import { contactIdsOf } from './suppressions.ts'
 
 const maxPage = 100
@@ -43,7 +43,7 @@ export async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]
 }
 
 /** Errors: `LeadNotFound`, also for a lead of another workspace. */
-export async function getLead(core: Core, leadId: string, scope: string | undefined): Promise<Lead> {
+export async function getLead(core: Core, leadId: string, scope: Scope): Promise<Lead> {
   const [found] = await findLeads(core, [leadId])
   return inWorkspace(found, scope, 'LeadNotFound')
 }
@@ -67,8 +67,6 @@ export async function listLeads(
 }
 
 const maxAtOnce = 500
-
-type Contact = NonNullable<ReturnType<typeof contactOf>>
 
 /** Returns leads, newest first, after the given one. */
 export async function leadsOfConversations(

@@ -20,6 +20,13 @@ export interface Lead {
   fanOut?: { subscriptionIds: string[]; since: Date }
 }
 
+/** Contact data of a lead, which nobody has verified. */
+export interface Contact {
+  leadId: string
+  name?: string | undefined
+  email?: string | undefined
+}
+
 export type LeadDocument = Omit<Lead, 'leadId'> & {
   _id: string
   /** Visitors of the lead's conversation. Set when the conversation is removed. */
@@ -37,16 +44,12 @@ export const toLead = ({ _id, visitorIds: _, erasing: __, unannounced: ___, ...r
 
 export interface Suppression {
   /** Keyed hash of workspace, kind and value. The value is not stored. */
-  suppressionId: string
+  _id: string
   workspaceId: string
   kind: 'subject' | 'email' | 'phone'
   addedBy: string
   addedAt: Date
   reason?: string
-}
-
-export type SuppressionDocument = Omit<Suppression, 'suppressionId'> & {
-  _id: string
   /** Set until the waiting deliveries of this person have been ended. */
   unswept?: true
 }

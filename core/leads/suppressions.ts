@@ -1,16 +1,17 @@
 import { normalPhone } from '../../contract/contacts.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
+import { findIds } from '../mongodb/with-id.ts'
 import { readPage } from '../page-token.ts'
 import { field, issueIf, line, text, validate } from '../rules.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { idsKey } from '../sessions/visitor-ids.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
+import { liveCacheOf } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import { type Contact, type ContactKind, contactsIn, normalEmail } from './contacts.ts'
-import type { Lead, Suppression } from './model.ts'
+import type { Lead } from './model.ts'
 
 /** An entry as an operator sends it. It has no kind if the operator sent an unknown one. */
 export interface SuppressionEntry {
@@ -37,9 +38,7 @@ const defaultPage = 100
 
 /** Whether workspaces have entries. The cache saves a lookup per lead where there are none. */
 const hasEntriesOf = perCore((core) =>
-  createLiveCache<{ any: boolean }>({
-    bus: core.bus,
-    isCurrent: wakeupsOf(core).isCurrent,
+  liveCacheOf<{ any: boolean }>(core, {
     maxEntries: 10_000,
     maxAgeMs: 400,
     async loadMany(keys) {
@@ -59,14 +58,14 @@ const hasAnyIn = async (core: Core, workspaceId: string) =>
 export const hasSuppressions = async (core: Core, workspaceIds: string[]): Promise<boolean> =>
   (await Promise.all([...new Set(workspaceIds)].map((id) => hasAnyIn(core, id)))).includes(true)
 
-async function idsOf(core: Core, workspaceId: string, contacts: Contact[]) {
+async function idsIn(core: Core, workspaceId: string, contacts: Contact[]) {
   const key = await idsKey(core)
   return [...new Set(contacts.map((contact) => idOf(key, workspaceId, contact)))]
 }
 
 /** Returns keyed hashes of a person's contacts. */
 export const contactIdsOf = (core: Core, workspaceId: string, { fields, subjects = [] }: Person): Promise<string[]> =>
-  idsOf(core, workspaceId, [...contactsIn(fields), ...subjects.map((value) => ({ kind: 'subject' as const, value }))])
+  idsIn(core, workspaceId, [...contactsIn(fields), ...subjects.map((value) => ({ kind: 'subject' as const, value }))])
 
 /**
  * Stores entries of the list of people whom a workspace must not contact (contract, section 3). Present
@@ -80,7 +79,7 @@ export async function storeSuppressions(
   validate(field('/reason', reason, text(0, 512)), entries.length === 0 ? noEntries : undefined)
   const contacts = readEntries(entries)
   const key = await idsKey(core)
-  const added = { workspaceId, addedBy, addedAt: new Date(core.now()), ...(reason && { reason }) }
+  const added = { workspaceId, addedBy, addedAt: dateOf(core), ...(reason && { reason }) }
   const fixed = { ...added, unswept: true as const }
   const kinds = new Map(contacts.map((contact) => [idOf(key, workspaceId, contact), contact.kind]))
   const writes = [...kinds].map(([_id, kind]) => ({
@@ -102,7 +101,7 @@ export async function removeSuppressions(
     entries.length + suppressionIds.length === 0 ? noEntries : undefined,
     issueIf(suppressionIds.length > maxEntries, '/suppressionIds', 'maxItems'),
   )
-  const ids = [...(await idsOf(core, workspaceId, readEntries(entries))), ...suppressionIds]
+  const ids = [...(await idsIn(core, workspaceId, readEntries(entries))), ...suppressionIds]
   return (await core.db.suppressions.deleteMany({ _id: { $in: ids }, workspaceId })).deletedCount
 }
 
@@ -110,21 +109,17 @@ export async function removeSuppressions(
 export async function listSuppressions(
   core: Core,
   query: { workspaceId: string; limit?: number; pageToken?: string; entry?: SuppressionEntry },
-): Promise<{ suppressions: Suppression[]; nextPageToken?: string }> {
+) {
   const { workspaceId, limit = defaultPage, pageToken, entry } = query
   const looked = entry && readEntries([entry], () => '/entry')
-  const filter = { workspaceId, ...(looked && { _id: { $in: await idsOf(core, workspaceId, looked) } }) }
-  const read = { list: `suppressions ${workspaceId}`, by: 'addedAt', max: maxPage, limit, pageToken } as const
-  const { page, nextPageToken } = await readPage(core.db.suppressions, filter, read)
-  return { suppressions: page.map(({ _id, unswept: _, ...rest }) => ({ suppressionId: _id, ...rest })), nextPageToken }
+  const filter = { workspaceId, ...(looked && { _id: { $in: await idsIn(core, workspaceId, looked) } }) }
+  const list = `suppressions ${workspaceId}`
+  return readPage(core.db.suppressions, filter, { list, by: 'addedAt', max: maxPage, limit, pageToken })
 }
 
-async function findListed({ db }: Core, suppressionIds: string[]) {
-  const found = db.suppressions.find({ _id: { $in: suppressionIds } }, { projection: { _id: 1 } })
-  return new Set((await found.toArray()).map(({ _id }) => _id))
-}
+const findListed = async ({ db }: Core, suppressionIds: string[]) =>
+  new Set(await findIds(db.suppressions, { _id: { $in: suppressionIds } }))
 
-/** Whether a person is on the list. */
 export async function isSuppressed(core: Core, workspaceId: string, person: Person): Promise<boolean> {
   if (!(await hasAnyIn(core, workspaceId))) return false
   return (await findListed(core, await contactIdsOf(core, workspaceId, person))).size > 0

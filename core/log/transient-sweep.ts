@@ -1,5 +1,5 @@
 import { createJobs } from '../concurrency/job.ts'
-import type { Core } from '../core.ts'
+import { type Core, dateOf } from '../core.ts'
 import { eventsOf } from './event-store.ts'
 
 /** Minimum time that events without replay (typing) stay in the log. */
@@ -24,7 +24,7 @@ const sweepEveryMs = 60_000
  */
 export async function sweepTransient(core: Core, batch = 1000): Promise<{ removed: number; more: boolean }> {
   const events = eventsOf(core)
-  const before = new Date(core.now())
+  const before = dateOf(core)
   const { conversationIds, seen } = await events.dueTransient(before, batch)
   if (seen === 0) return { removed: 0, more: false }
   const ends = await events.ends(conversationIds, { committed: true })

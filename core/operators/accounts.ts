@@ -6,9 +6,16 @@ import { mailerOf } from '../mail/mailer.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
-import { addLink, consoleSessionsIn, maxListed, notExpired, storedLink, takeLink } from './console-session-store.ts'
-import { endConsoleSessions } from './console-sessions.ts'
+import { workspaceWith } from '../workspaces/workspaces.ts'
+import {
+  addLink,
+  consoleSessionsIn,
+  endConsoleSessions,
+  maxListed,
+  notExpired,
+  storedLink,
+  takeLink,
+} from './console-sessions.ts'
 import {
   type ConsoleSession,
   invitationLifetimeMs,
@@ -18,10 +25,17 @@ import {
   type Role,
   type SignInLink,
 } from './model.ts'
-import { operatorTextsOf } from './operator-texts.ts'
 import { removePasskeys } from './passkeys.ts'
-import { scopesOfRole } from './roles.ts'
-import { activeOwners, changeTeam, findMember, isActive, listMembers, requireFreeMail } from './teams.ts'
+import {
+  activeOwners,
+  changeTeam,
+  findMember,
+  isActive,
+  listMembers,
+  operatorTextsOf,
+  requireFreeMail,
+  scopesOfRole,
+} from './teams.ts'
 
 const maxInvitations = 100
 /** Maximum number of unused mailed links of one account. Further requests send no mail until one expires. */
@@ -251,7 +265,7 @@ async function sendMail(
   secret: string,
   account?: Member,
 ) {
-  const workspace = await workspaceStoreOf(core).findWorkspace(workspaceId)
+  const workspace = await workspaceWith(core, workspaceId)
   const { name = '' } = account ?? {}
   const values: Record<string, string> = { name, site: workspace?.name ?? '', url: core.config.PUBLIC_URL, secret }
   const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, key) => values[key]!)

@@ -3,25 +3,24 @@ import { type Core, dateOf, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, line, validate } from '../rules.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
+import { liveCacheOf } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type Caller, tokenIdOf } from '../workspaces/access.ts'
 import { requireLiveToken, useToken } from '../workspaces/tokens.ts'
 import { operatorScopes, workspaceSessionsOf } from '../workspaces/workspace-sessions.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
-import { addLink, notExpired, storedLink, takeLink } from './console-session-store.ts'
+import { findWorkspace, workspaceWith } from '../workspaces/workspaces.ts'
 import {
   accountSessionLifetimeMs,
   type ConsoleSession,
   linkLifetimeMs,
   newSecret,
   type SignedInOperator,
+  type SignInAttempt,
   type SignInLink,
   secretId,
   sessionLifetimeMs,
 } from './model.ts'
-import { scopesOfRole } from './roles.ts'
-import { activeOwners, findMember, isActive, listMembers, memberOfLink } from './teams.ts'
+import { activeOwners, findMember, isActive, listMembers, memberOfLink, scopesOfRole } from './teams.ts'
 
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
 
@@ -37,17 +36,12 @@ const maxOperators = 200
 const refused = () => new ServiceError('Unauthenticated')
 
 export const consoleSessionsOf = perCore((core) =>
-  createLiveCache<ConsoleSession>({
-    bus: core.bus,
-    isCurrent: wakeupsOf(core).isCurrent,
+  liveCacheOf<ConsoleSession>(core, {
     maxEntries: maxCached,
     loadMany: async (ids) =>
       byKey((await core.db.consoleSessions.find({ _id: { $in: ids } }).toArray()).map(withId), ({ id }) => id),
   }),
 )
-
-const hasWorkspace = async (core: Core, workspaceId: string) =>
-  (await workspaceStoreOf(core).findWorkspace(workspaceId)) !== undefined
 
 /** Returns the session. A session of an account gets the account's present name and scopes. */
 async function activeSession(core: Core, id: string, isRoutine = false) {
@@ -87,7 +81,7 @@ const lifetime = ({ now }: Core, ms: number, endsBy = Number.POSITIVE_INFINITY) 
 async function enterAccount(core: Core, secret: string, { workspaceId, operator }: SignInLink, displayName: string) {
   if (!(await findMember(core, workspaceId, operator))) requireName(displayName)
   const link = await useLink(core, secret)
-  if (!(await hasWorkspace(core, workspaceId))) throw refused()
+  if (!(await workspaceWith(core, workspaceId))) throw refused()
   await memberOfLink(core, link, displayName)
   const { invitedBy, isFirst } = link.account!
   return { workspaceId, operator, method: isFirst ? 'link' : invitedBy ? 'invitation' : 'mail' } as const
@@ -120,7 +114,7 @@ export async function beginConsoleSession(
   given: Omit<ConsoleSession, 'id' | 'createdAt'>,
   replacedId: string | undefined,
 ): Promise<SignedIn> {
-  if (!(await hasWorkspace(core, given.workspaceId))) throw refused()
+  if (!(await workspaceWith(core, given.workspaceId))) throw refused()
   const secret = newSecret()
   const session = { ...given, createdAt: dateOf(core) }
   const id = secretId(secret)
@@ -139,7 +133,7 @@ export async function createSignInLink(
   const granted = scopes.length > 0 ? scopes : [...caller.scopes].filter((scope) => operatorScopes.has(scope))
   if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
     throw new ServiceError('PermissionDenied')
-  if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError('NotFound')
+  await findWorkspace(core, workspaceId)
   const expiresAt = lifetime(core, linkLifetimeMs, caller.expiresAt)
   const isLimited = Number.isFinite(caller.expiresAt)
   const { secret } = await addLink(core, {
@@ -184,7 +178,7 @@ export async function signIn(
 
 /** Creates a link for the first owner, whose account it creates if there is none. Errors: `NotFound`. */
 export async function createOwnerLink(core: Core, workspaceId: string, newOperator: string) {
-  if (!(await hasWorkspace(core, workspaceId))) throw new ServiceError('NotFound')
+  await findWorkspace(core, workspaceId)
   const [owner] = activeOwners(await listMembers(core, workspaceId))
   const expiresAt = lifetime(core, linkLifetimeMs)
   const account = { createdAt: dateOf(core), isFirst: true, role: 'owner' as const }
@@ -227,3 +221,46 @@ export async function consoleCaller(core: Core, secret: string): Promise<Caller>
 const requireName = (name: string) => validate(field('/displayName', name, line(1, 128)))
 
 const replacedIdOf = (secret: string) => (secret === '' ? undefined : secretId(secret))
+
+export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
+export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
+export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
+
+export const maxListed = 1_000
+
+export const notExpired = (core: Core) => ({ expiresAt: { $gt: dateOf(core) } })
+
+export async function addLink({ db }: Core, link: Omit<SignInLink, 'id'>) {
+  const secret = newSecret()
+  const id = secretId(secret)
+  await db.signInLinks.insertOne({ _id: id, ...link })
+  return { secret, link: { id, ...link } }
+}
+
+/** Returns the link, unless it is used or expired. */
+export async function storedLink(core: Core, secret: string): Promise<SignInLink | undefined> {
+  const found = await core.db.signInLinks.findOne({ _id: secretId(secret), ...notExpired(core) })
+  return found ? withId(found) : undefined
+}
+
+/** Removes the link and returns it. Of several concurrent calls, only one gets it. Undefined if it expired. */
+export async function takeLink(core: Core, secret: string): Promise<SignInLink | undefined> {
+  const found = await core.db.signInLinks.findOneAndDelete({ _id: secretId(secret), ...notExpired(core) })
+  return found ? withId(found) : undefined
+}
+
+/** Returns the newest sessions of a workspace that have not expired. */
+export async function consoleSessionsIn(core: Core, workspaceId: string, operator?: string): Promise<ConsoleSession[]> {
+  const open = { workspaceId, ...notExpired(core), ...(operator !== undefined && { operator }) }
+  return (await core.db.consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
+}
+
+export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAttempt) {
+  await db.signInAttempts.insertOne({ _id: id, ...attempt })
+}
+
+/** Removes the sign-in that this browser has begun, and returns it. Only one of several calls gets it. */
+export async function takeAttempt(core: Core, id: string, browserId: string): Promise<SignInAttempt | undefined> {
+  const found = await core.db.signInAttempts.findOneAndDelete({ _id: id, browserId, ...notExpired(core) })
+  return found ? withId(found) : undefined
+}

@@ -13,9 +13,7 @@ import { accessOf } from '../transport/caller.ts'
 import { createWorkspace } from '../workspaces/workspaces.ts'
 import { inviteOperator, removeOperator } from './accounts.ts'
 import { type Member, operatorLanguages } from './model.ts'
-import { operatorTextsOf } from './operator-texts.ts'
-import { scopesOfRole } from './roles.ts'
-import { addMember, findMember, keepProvidedMember } from './teams.ts'
+import { addMember, findMember, keepProvidedMember, operatorTextsOf, scopesOfRole } from './teams.ts'
 
 const database = testDatabase()
 /** Accepted mails, as the SMTP server received them. */

@@ -4,8 +4,7 @@ import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, url, validate } from '../rules.ts'
-import { insertAttempt, takeAttempt } from './console-session-store.ts'
-import { beginAccountSession, type SignedIn } from './console-sessions.ts'
+import { beginAccountSession, insertAttempt, type SignedIn, takeAttempt } from './console-sessions.ts'
 import { linkLifetimeMs, type Member, newSecret, type Passkey, secretId } from './model.ts'
 
 export type PasskeyDocument = { _id: string } & Omit<Passkey, 'id'>

@@ -4,8 +4,13 @@ import { logFailure, ServiceError } from '../errors.ts'
 import { createLeases, type Leased, whileHeld } from '../mongodb/leases.ts'
 import { field, url, validate } from '../rules.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { type ConsoleSessionDocument, insertAttempt, takeAttempt } from './console-session-store.ts'
-import { beginConsoleSession, type SignedIn } from './console-sessions.ts'
+import {
+  beginConsoleSession,
+  type ConsoleSessionDocument,
+  insertAttempt,
+  type SignedIn,
+  takeAttempt,
+} from './console-sessions.ts'
 import { createIdentityProvider, type IdentityProvider, type SignInRequest } from './identity-provider.ts'
 import { linkLifetimeMs, newSecret, type ProviderCheck, secretId, sessionLifetimeMs } from './model.ts'
 import { keepProvidedMember } from './teams.ts'
@@ -107,17 +112,14 @@ async function currentClaims(core: Core, found: IdentityProvider, session: Conso
   return { displayName, scopes, provider: checkOf(core, found, refreshToken) }
 }
 
-const recheckLeases = ({ db }: Core) =>
-  createLeases(db.consoleSessions, { until: 'provider.recheckAt', token: 'provider.recheckToken' })
-
 /**
  * Reads the claims of sessions again. Ends a session if the provider refuses, if its refresh token is of another
  * provider, or if the claims do not grant its workspace any more. A lease lets one core check a session at a time.
  */
 export async function recheckProviderSessions(core: Core) {
-  const { logger, now } = core
+  const { logger, now, db } = core
   const provider = identityProviderOf(core)
-  const leases = recheckLeases(core)
+  const leases = createLeases(db.consoleSessions, { until: 'provider.recheckAt', token: 'provider.recheckToken' })
 
   async function check(found: IdentityProvider, { lease, document }: Leased<ConsoleSessionDocument>) {
     try {

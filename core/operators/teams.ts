@@ -2,9 +2,11 @@ import { byKey } from '../../platform/concurrency/batcher.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { createLiveCache } from '../wakeups/live-cache.ts'
+import { liveCacheOf } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import type { Member, SignInLink, Team } from './model.ts'
+import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import type { Member, Role, SignInLink, Team } from './model.ts'
+import operatorTexts from './operator-texts.json' with { type: 'json' }
 
 export type TeamDocument = { _id: string } & Team
 
@@ -17,9 +19,7 @@ const prefix = 'team '
 
 /** Cached accounts by workspace. A change takes effect on all cores within a second. */
 export const teamsOf = perCore((core) =>
-  createLiveCache<Team>({
-    bus: core.bus,
-    isCurrent: wakeupsOf(core).isCurrent,
+  liveCacheOf<Team>(core, {
     maxEntries: maxCached,
     loadMany: async (keys) =>
       byKey(
@@ -123,3 +123,15 @@ function bounded(members: Member[]) {
   const surplus = members.filter((each) => !isActive(each)).slice(0, -maxRemoved)
   return surplus.length === 0 ? members : members.filter((each) => !surplus.includes(each))
 }
+
+const ownersScopes = ['workspaces:write', 'subscriptions:write', 'visitors:export', 'visitors:erase', 'messages:redact']
+
+export const scopesOfRole: Record<Role, string[]> = {
+  owner: [...operatorScopes],
+  operator: [...operatorScopes].filter((scope) => !ownersScopes.includes(scope)),
+  viewer: [...operatorScopes].filter((scope) => scope.endsWith(':read')),
+}
+
+/** Returns the texts of pushes and mails to an operator; in English if the language is unknown. */
+export const operatorTextsOf = ({ language = 'en' }: Pick<Member, 'language'> = {}): typeof operatorTexts.en =>
+  operatorTexts[language]

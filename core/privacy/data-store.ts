@@ -7,12 +7,11 @@ import type { FeedEntryDocument } from '../feed/model.ts'
 import type { LeadDocument } from '../leads/model.ts'
 import { newToken } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { idOnly, idsOf } from '../mongodb/with-id.ts'
+import { findIds, idOnly } from '../mongodb/with-id.ts'
 import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
 import type { DataKind, VisitorTraces } from './model.ts'
-import type { Removal } from './removal-store.ts'
 import { filesOf } from './visitor-traces.ts'
 
 /** Documents that are removed with their owner. */
@@ -35,14 +34,19 @@ export const atOnce = (remove: () => Promise<unknown>): Part => ({
 export const documents = <D extends Document>(
   collection: Collection<D>,
   filter: Filter<D>,
-  { kind, fields, act }: { kind?: string; fields?: Document; act?: (found: WithId<D>[]) => Promise<unknown> } = {},
+  {
+    kind,
+    fields,
+    act,
+  }: { kind?: string; fields?: Document; act?: (ids: string[], found: WithId<D>[]) => Promise<unknown> } = {},
 ): Part => ({
   kind,
   async remove(limit) {
     const options = { projection: fields ?? idOnly.projection }
     const found = await collection.find(filter, options).limit(limit).toArray()
-    const theirs = { _id: { $in: found.map(({ _id }) => _id) } } as Filter<D>
-    if (found.length > 0) await (act ? act(found) : collection.deleteMany(theirs))
+    const ids = found.map(({ _id }) => _id) as unknown[] as string[]
+    const theirs = { _id: { $in: ids } } as Filter<D>
+    if (found.length > 0) await (act ? act(ids, found) : collection.deleteMany(theirs))
     return found.length
   },
 })
@@ -61,12 +65,8 @@ export async function hideData(core: Core, kind: DataKind, wanted: string[], rem
   await hideable(core)[kind].updateMany({ _id: { $in: wanted }, ...notErasing }, { $set: { erasing: removalId } })
 }
 
-export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease }: Removal): Promise<string[]> =>
-  idsOf(
-    await hideable(core)
-      [kind].find({ _id: { $in: wanted }, erasing: lease.id }, idOnly)
-      .toArray(),
-  )
+export const hiddenBy = (core: Core, kind: DataKind, wanted: string[], removalId: string): Promise<string[]> =>
+  findIds(hideable(core)[kind], { _id: { $in: wanted }, erasing: removalId })
 
 /** Hides data, also what a removal of old data has hidden. */
 export async function hideFromAll(
@@ -82,13 +82,13 @@ export async function showData(core: Core, kind: DataKind, wanted: string[], rem
 }
 
 /** Returns what is hidden, with its workspace. */
-export async function hiddenOf(core: Core, wanted: string[]): Promise<{ workspaceId: string; id: string }[]> {
+export async function hiddenOf(core: Core, wanted: string[]): Promise<{ _id: string; workspaceId: string }[]> {
   const filter = { _id: { $in: wanted }, erasing: { $exists: true } }
   const fields = { projection: { workspaceId: 1 } }
   const found = await Promise.all(
     Object.values(hideable(core)).map((collection) => collection.find(filter, fields).toArray()),
   )
-  return found.flat().map(({ _id, workspaceId }) => ({ workspaceId, id: _id }))
+  return found.flat()
 }
 
 /** The places stay, because the numbers of a feed have no gaps. */
@@ -99,7 +99,7 @@ const feedPart = ({ db }: Core, filter: Filter<FeedEntryDocument>) =>
     }),
   )
 
-const logParts = (core: Core, conversationIds: string[]): Part[] => [
+const logParts = (core: Core, conversationIds: string[]) => [
   // Their bodies have texts of the conversation.
   deliveryPart(core, { conversationId: { $in: conversationIds } }),
   documents(core.db.events, { conversationId: { $in: conversationIds } }, { kind: 'events' }),
@@ -113,9 +113,9 @@ const conversationPart = ({ db: { conversations, subjects } }: Core, conversatio
     { _id: { $in: conversationIds } },
     {
       kind: 'conversations',
-      async act(found) {
-        await subjects.deleteMany({ conversationId: { $in: idsOf(found) } })
-        await conversations.deleteMany({ _id: { $in: idsOf(found) } })
+      async act(ids) {
+        await subjects.deleteMany({ conversationId: { $in: ids } })
+        await conversations.deleteMany({ _id: { $in: ids } })
       },
     },
   )
@@ -138,11 +138,11 @@ export const sessionPart = (core: Core, filter: Filter<SessionDocument>): Part =
   documents(core.db.sessions, filter, {
     kind: 'sessions',
     fields: { visitorId: 1 },
-    async act(found) {
-      await removeTracesOf(core, idsOf(found), [...new Set(found.map(({ visitorId }) => visitorId))])
-      await core.db.sessions.deleteMany({ _id: { $in: idsOf(found) } })
+    async act(ids, found) {
+      await removeTracesOf(core, ids, [...new Set(found.map(({ visitorId }) => visitorId))])
+      await core.db.sessions.deleteMany({ _id: { $in: ids } })
       // The search index may have written the entry again while the session was stored.
-      await core.db.searchEntries.deleteMany({ _id: { $in: idsOf(found) } })
+      await core.db.searchEntries.deleteMany({ _id: { $in: ids } })
     },
   })
 
@@ -150,10 +150,10 @@ export const deliveryPart = (core: Core, filter: Filter<DeliveryDocument>, kind 
   documents(core.db.deliveries, filter, {
     kind,
     fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
-    async act(found) {
+    async act(ids, found) {
       await removeAttemptReferences(core, found)
       // A held delivery may have been released after it was found.
-      await core.db.deliveries.deleteMany({ $and: [{ _id: { $in: idsOf(found) } }, filter] })
+      await core.db.deliveries.deleteMany({ $and: [{ _id: { $in: ids } }, filter] })
     },
   })
 
@@ -161,13 +161,13 @@ export const leadPart = (core: Core, filter: Filter<LeadDocument>): Part =>
   documents(core.db.leads, filter, {
     kind: 'leads',
     fields: { workspaceId: 1, conversationId: 1 },
-    async act(found) {
+    async act(ids, found) {
       // A conversation may have been kept only for its lead. Its review is due before the removal, because
       // the process may die, and again afterwards, because a sweep may have run meanwhile.
       const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
       await reviewAll(core, found[0]!.workspaceId, freed)
-      await core.db.leads.deleteMany({ _id: { $in: idsOf(found) } })
-      await core.db.searchEntries.deleteMany({ _id: { $in: idsOf(found) } })
+      await core.db.leads.deleteMany({ _id: { $in: ids } })
+      await core.db.searchEntries.deleteMany({ _id: { $in: ids } })
       await reviewAll(core, found[0]!.workspaceId, freed)
     },
   })
@@ -182,12 +182,15 @@ async function reviewAll({ db }: Core, workspaceId: string, conversationIds: str
   await db.workspaces.updateOne({ _id: workspaceId }, { $set: { sweepAt: new Date(0), sweepToken: newToken() } })
 }
 
+export const sessionsIn = async ({ db }: Core, conversationIds: string[]): Promise<Session[]> =>
+  (await db.sessions.find({ conversationId: { $in: conversationIds } }).toArray()).map(toSession)
+
 /** The leads of conversations stay. */
 export const dataOf = {
   conversations(core, conversationIds) {
     const theirs = { conversationId: { $in: conversationIds } }
     const keep = atOnce(async () => {
-      const found = (await core.db.sessions.find(theirs).toArray()).map(toSession)
+      const found = await sessionsIn(core, conversationIds)
       await detachLeads(core, found)
       await keepLinks(core, found)
     })

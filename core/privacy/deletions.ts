@@ -1,17 +1,34 @@
 import type { Collection, Document } from 'mongodb'
 import { type Core, dateOf } from '../core.ts'
-import { inWorkspace } from '../errors.ts'
+import { inWorkspace, type Scope } from '../errors.ts'
 import { whileHeld } from '../mongodb/leases.ts'
-import { notErasing } from '../mongodb/not-erasing.ts'
-import { idOnly, idsOf } from '../mongodb/with-id.ts'
+import { notDeleted, notErasing } from '../mongodb/not-erasing.ts'
+import { findIds, hasDocument, idsOf } from '../mongodb/with-id.ts'
 import { logoOf } from '../pictures/pictures.ts'
 import { toSession } from '../sessions/session-store.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { sessionsIn } from './conversation-facts.ts'
-import { atOnce, deliveryPart, documents, leadPart, type Part, partsOfSession, sessionPart } from './data-store.ts'
+import {
+  atOnce,
+  deliveryPart,
+  documents,
+  leadPart,
+  type Part,
+  partsOfSession,
+  sessionPart,
+  sessionsIn,
+} from './data-store.ts'
 import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
-import { advanceRemoval, countOpenRemovals, insertRemoval, type Removal, turnRemoval } from './removal-store.ts'
-import { beginRemoval, type RemovalList, removeParts, runRemovalStep } from './removals.ts'
+import {
+  advanceRemoval,
+  beginRemoval,
+  countOpenRemovals,
+  insertRemoval,
+  type Removal,
+  type RemovalList,
+  removeParts,
+  runRemovalStep,
+  turnRemoval,
+} from './removals.ts'
 
 /** Another core continues a deletion whose first step has not ended within this time. */
 const firstLeaseMs = 2_000
@@ -82,8 +99,8 @@ function objectsIn({ db }: Core, { kind, id, workspaceId }: Deleted) {
 async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]) {
   const found = objectsIn(core, deleted)
     .filter(({ kind }) => (kinds as string[]).includes(kind))
-    .map(({ collection, filter }) => collection.find(filter, idOnly).toArray())
-  return idsOf((await Promise.all(found)).flat())
+    .map(({ collection, filter }) => findIds(collection, filter))
+  return (await Promise.all(found)).flat()
 }
 
 type RemovedBy = 'workspace id' | 'part' | 'object' | 'conversation' | 'its own end' | 'nothing'
@@ -126,7 +143,7 @@ const removedBy: Record<keyof Core['db'], RemovedBy> = {
   migrations: 'nothing',
 }
 
-const partsOfWorkspace = (core: Core, workspaceId: string): Part[] => [
+const partsOfWorkspace = (core: Core, workspaceId: string) => [
   deliveryPart(core, { workspaceId }),
   leadPart(core, { workspaceId }),
   documents(core.db.teams, { _id: workspaceId }),
@@ -161,7 +178,7 @@ async function markStored(core: Core, deleted: Deleted) {
     const before = Object.fromEntries(Object.keys(off).map((field) => [field, `$${field}`]))
     const set = { $set: { ...off, deleted: true, ...(deleted.kind === 'workspace' && { before }) } }
     const update = [set, ...more]
-    marked += (await collection.updateMany({ ...filter, deleted: { $exists: false } }, update)).modifiedCount
+    marked += (await collection.updateMany({ ...filter, ...notDeleted }, update)).modifiedCount
   }
   return marked > 0
 }
@@ -195,13 +212,8 @@ async function removeByConnection(core: Core, { workspaceId, lease }: Removal, c
   if ((await countOpenRemovals(core, workspaceId, lease.id)) >= maxOpen) return waitMs
   const { conversations } = core.db
   const theirs = { connectionId: { $in: connectionIds } }
-  const visible = idsOf(
-    await conversations
-      .find({ ...theirs, ...notErasing }, idOnly)
-      .limit(batch)
-      .toArray(),
-  )
-  if (visible.length === 0) return (await conversations.findOne(theirs, idOnly)) ? waitMs : undefined
+  const visible = await findIds(conversations, { ...theirs, ...notErasing }, { limit: batch })
+  if (visible.length === 0) return (await hasDocument(conversations, theirs)) ? waitMs : undefined
   await removeConversations(core, workspaceId, visible)
   return moreAfterMs
 }
@@ -229,7 +241,7 @@ async function removeBySession(core: Core, workspaceId: string, siteKey: string)
   return waitMs
 }
 
-async function pauseOf(core: Core, removal: Removal, deleted: Deleted): Promise<number | undefined> {
+async function pauseOf(core: Core, removal: Removal, deleted: Deleted) {
   if (deleted.kind === 'subscription') return undefined
   if (deleted.kind === 'installation') return removeBySession(core, removal.workspaceId, deleted.id)
   return removeByConnection(core, removal, await idsIn(core, deleted, ['connection']))
@@ -256,12 +268,7 @@ export const objectList: RemovalList = {
 }
 
 /** Finds the object even if its deletion has begun. Errors: those of `deleteObject`. */
-export async function workspaceOfObject(
-  core: Core,
-  kind: DeletionKind,
-  id: string,
-  scope: string | undefined,
-): Promise<string> {
+export async function workspaceOfObject(core: Core, kind: DeletionKind, id: string, scope: Scope): Promise<string> {
   const code = kind === 'subscription' ? 'SubscriptionNotFound' : 'NotFound'
   const [object] = objectsIn(core, { kind, id, workspaceId: id }).filter((each) => each.kind === kind)
   const found = await object!.collection.findOne({ _id: id }, { projection: { workspaceId: 1 } })
@@ -276,7 +283,7 @@ const removalIdOf = ({ plannedIds }: Core, kind: DeletionKind, id: string) => pl
  * refused. Can be repeated. Errors: `NotFound`, or `SubscriptionNotFound`, also for an object of another
  * workspace.
  */
-export async function deleteObject(core: Core, kind: DeletionKind, id: string, scope: string | undefined) {
+export async function deleteObject(core: Core, kind: DeletionKind, id: string, scope: Scope) {
   const removalId = removalIdOf(core, kind, id)
   const workspaceId = await workspaceOfObject(core, kind, id, scope)
   const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
@@ -291,7 +298,7 @@ export async function deleteObject(core: Core, kind: DeletionKind, id: string, s
  * Undoes the deletion of a workspace of which nothing was removed. Ended sessions stay ended. Changes
  * nothing without a deletion. Errors: `NotFound`, also if the removal has begun.
  */
-export async function undoDeletion(core: Core, workspaceId: string, scope: string | undefined) {
+export async function undoDeletion(core: Core, workspaceId: string, scope: Scope) {
   await workspaceOfObject(core, 'workspace', workspaceId, scope)
   const removalId = removalIdOf(core, 'workspace', workspaceId)
   const from: RemovalStage[] = ['marking', 'checking', 'restoring']

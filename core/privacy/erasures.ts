@@ -1,13 +1,12 @@
 import { type Core, dateOf } from '../core.ts'
 import { recallDeliveries } from '../deliveries/sources.ts'
-import { inWorkspace } from '../errors.ts'
+import { inWorkspace, type Scope } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { forgetErasure, hideFromAll, partsOfVisitor } from './data-store.ts'
 import { type Erasure, leaseMs, noTraces, type VisitorName, type VisitorTraces } from './model.ts'
-import { addTraces, confirmRemoval, insertErasure, type Removal } from './removal-store.ts'
-import { type RemovalList, runRemovalStep } from './removals.ts'
+import { addTraces, confirmRemoval, insertErasure, type Removal, type RemovalList, runRemovalStep } from './removals.ts'
 import { findTraces } from './visitor-traces.ts'
 
 /** Every core reads the wake-up in this time, and every stream sends the end of its session. */
@@ -16,14 +15,14 @@ const propagationMs = 2000
 const clockSkewMs = 2000
 
 /** Finds data of the visitor and records the ids. Returns all of them. */
-async function addFound(core: Core, removal: Removal, known: VisitorTraces): Promise<VisitorTraces> {
+async function addFound(core: Core, removal: Removal, known: VisitorTraces) {
   const { name, until } = removal.visitor!
   const found = await findTraces(core, name, { until, erasureId: removal.lease.id }, known)
   return addTraces(core, removal, found)
 }
 
 /** Repeats the search for another browser of the visitor, which may have more sessions. */
-async function recordTraces(core: Core, removal: Removal): Promise<VisitorTraces> {
+async function recordTraces(core: Core, removal: Removal) {
   for (let known = removal.visitor!.traces; ; ) {
     const all = await addFound(core, removal, known)
     const isComplete = all.visitorIds.length === known.visitorIds.length
@@ -101,8 +100,8 @@ export async function eraseVisitor(core: Core, name: VisitorName, requestedBy: s
 }
 
 /** Errors: `NotFound`, also for one of another workspace. */
-export async function findErasure(core: Core, erasureId: string, workspaceId: string | undefined): Promise<Erasure> {
+export async function findErasure(core: Core, erasureId: string, scope: Scope): Promise<Erasure> {
   const found = await core.db.erasures.findOne({ _id: erasureId }, { projection: { visitor: 0, traces: 0 } })
-  const { _id, stage, requestedBy, requestedAt, finishedAt, ...of } = inWorkspace(found ?? undefined, workspaceId)
+  const { _id, stage, requestedBy, requestedAt, finishedAt, ...of } = inWorkspace(found ?? undefined, scope)
   return { erasureId: _id, workspaceId: of.workspaceId, stage, requestedBy, requestedAt, finishedAt }
 }

@@ -1,6 +1,7 @@
 import { createJobs } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { logFailure } from '../errors.ts'
+import { idsOf } from '../mongodb/with-id.ts'
 import { hiddenOf } from './data-store.ts'
 import { objectList } from './deletions.ts'
 import { visitorList } from './erasures.ts'
@@ -38,9 +39,5 @@ export function privacyJobs(core: Core) {
 async function announceRemoved(core: Core, changed: string[]) {
   const hidden = await hiddenOf(core, changed)
   for (const [workspaceId, found] of Map.groupBy(hidden, (each) => each.workspaceId))
-    core.bus.emit(
-      'removed',
-      workspaceId,
-      found.map(({ id }) => id),
-    )
+    core.bus.emit('removed', workspaceId, idsOf(found))
 }

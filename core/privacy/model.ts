@@ -62,34 +62,3 @@ export type RemovalKind = 'visitor' | DataKind | DeletionKind
 
 /** An erasure begins with `ending`, other removals with `marking`. An undone one has `restoring`. */
 export type RemovalStage = 'ending' | 'marking' | 'checking' | 'removing' | 'removed' | 'restoring'
-
-export interface ConversationFacts {
-  conversationId: string
-  hasMessage: boolean
-  hasLead: boolean
-  /** The latest of its start, its last message, and the ends of its sessions. */
-  lastActivityAt: Date
-}
-
-const dayMs = 86_400_000
-
-/** Returns the time before which data is removed; undefined without a limit. */
-export function cutOffOf(days: number, now: number): Date | undefined {
-  return days === 0 ? undefined : new Date(now - days * dayMs)
-}
-
-/**
- * A conversation with a lead but no message has the period of those with messages, because its session has
- * the consent to the lead.
- */
-export function isConversationDue(
-  { hasMessage, hasLead, lastActivityAt }: ConversationFacts,
-  days: { conversations: number; emptySessions: number },
-  now: number,
-): boolean {
-  const cutOff = cutOffOf(hasMessage || hasLead ? days.conversations : days.emptySessions, now)
-  return cutOff !== undefined && lastActivityAt <= cutOff
-}
-
-/** Time until the next review of old data that is kept for another reason. */
-export const postponedMs = dayMs

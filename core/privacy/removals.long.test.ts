@@ -21,13 +21,16 @@ import { documents } from './data-store.ts'
 import { noTraces, type RemovalKind } from './model.ts'
 import {
   advanceRemoval,
+  beginRemoval,
   claimRemoval,
   confirmRemoval,
   finishRemoval,
   insertRemoval,
   type Removal,
-} from './removal-store.ts'
-import { beginRemoval, type RemovalList, removalListsOf, runDueRemovals } from './removals.ts'
+  type RemovalList,
+  removalListsOf,
+  runDueRemovals,
+} from './removals.ts'
 
 const cores = testCores({ started: false })
 beforeAll(() => acceptForms(cores))

@@ -4,7 +4,6 @@ import { itLong, someOf } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
 import { findSession } from '../bans/bans.ts'
 import { requestNavigation } from '../commands/commands.ts'
-import { findConversations } from '../conversations/conversation-store.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
 import { createAttempt, deliveriesOfLead } from '../deliveries/deliveries.ts'
@@ -12,6 +11,7 @@ import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { reconcilePauses } from '../deliveries/pauses.ts'
 import { updateSubscription } from '../deliveries/subscriptions.ts'
 import { getLead } from '../leads/leads.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { collectionsWithRule, findOverdue, sweepAll } from '../test/retention-rules.ts'
@@ -269,7 +269,7 @@ describe('leads, held deliveries and audit', () => {
         { workspaceId, actor: 'desk', action: 'UpdateWorkspace', target: workspaceId, settings: [] },
         async () => {},
       )
-    const changes = async () => (await listPolicyChanges(cores.core, { workspaceId })).changes.length
+    const changes = async () => (await listPolicyChanges(cores.core, { workspaceId })).page.length
     await recordChange()
     days(10)
     await recordChange()

@@ -1,14 +1,12 @@
 import type { Collection, Filter, WithId } from 'mongodb'
 import { type Core, dateOf } from '../core.ts'
-import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
+import { createLeases, type Leased, msUntil, whileHeld } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { idOnly, idsOf } from '../mongodb/with-id.ts'
+import { findIds, idsOf } from '../mongodb/with-id.ts'
 import type { Session } from '../sessions/model.ts'
 import { toSession } from '../sessions/session-store.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import type { Retention } from '../workspaces/model.ts'
-import { retentionOf } from '../workspaces/retention.ts'
-import { factsOf, repairInbox, sessionsIn, writersIn } from './conversation-facts.ts'
+import { retentionOf, type WorkspaceDocument } from '../workspaces/workspaces.ts'
 import {
   dataOf,
   deliveryPart,
@@ -17,19 +15,11 @@ import {
   hideData,
   type Part,
   partsOfSession,
+  sessionsIn,
   showData,
 } from './data-store.ts'
-import {
-  type ConversationFacts,
-  cutOffOf,
-  type DataKind,
-  hiddenMs,
-  isConversationDue,
-  leaseMs,
-  postponedMs,
-} from './model.ts'
-import { countOpenRemovals, type Removal } from './removal-store.ts'
-import { beginRemoval, type RemovalList, removeParts } from './removals.ts'
+import { type DataKind, hiddenMs, leaseMs } from './model.ts'
+import { beginRemoval, countOpenRemovals, type Removal, type RemovalList, removeParts } from './removals.ts'
 
 // Finds what is older than a workspace allows. Held deliveries, audit entries and ended sessions are
 // removed at once, because no call can use them meanwhile, and conversations and leads by `removals.ts`.
@@ -47,19 +37,16 @@ const reviewBatch = 100
 
 type Days = ReturnType<typeof retentionOf>
 
-interface Sweep {
-  workspaceId: string
-  retention?: Retention
-  lease: Lease
-  /** Where the search for old conversations continues. Absent for the beginning. */
-  after?: InboxPlace
-}
+const dayMs = 86_400_000
+
+/** Returns the time before which data is removed; undefined without a limit. */
+const cutOffOf = (core: Core, days: number) => (days === 0 ? undefined : dateOf(core, -days * dayMs))
+
+/** Time until the next review of old data that is kept for another reason. */
+const postponedMs = dayMs
 
 /** The place of a conversation in the order of last messages. */
-interface InboxPlace {
-  lastMessageAt: Date
-  conversationId: string
-}
+type InboxPlace = NonNullable<WorkspaceDocument['sweepAfter']>
 
 /** The next review is at the end of the period that begins at `reviewAt`, or at `postponedUntil`. */
 interface NextReview {
@@ -81,41 +68,44 @@ export async function sweepOldData(core: Core): Promise<number | undefined> {
     const times = { now: dateOf(core), until: dateOf(core, leaseMs) }
     const found = await leasesOf(core).take(times)
     if (!found) return msUntil(await leasesOf(core).nextAt(), core.now)
-    const { _id, retention, sweepAfter: after } = found.document
-    await whileHeld(sweepWorkspace(core, { lease: found.lease, workspaceId: _id, retention, after }))
+    await whileHeld(sweepWorkspace(core, found))
   }
 }
 
-async function sweepWorkspace(core: Core, sweep: Sweep) {
-  const { workspaceId } = sweep
-  const end = (pauseMs: number, after?: InboxPlace) => endSweep(core, sweep, dateOf(core, pauseMs), after)
-  const days = retentionOf(core, sweep)
-  if ((await countOpenRemovals(core, workspaceId)) >= maxOpen) return end(fullAfterMs, sweep.after)
-  const after = await sweepConversations(core, sweep, days)
+async function sweepWorkspace(core: Core, { lease, document }: Leased<WorkspaceDocument>) {
+  const { _id: workspaceId, sweepAfter } = document
+  /** Throws `LeaseLost` if the workspace was changed or claimed again during the sweep. */
+  const end = (pauseMs: number, after?: InboxPlace) =>
+    leasesOf(core).write(lease, {
+      $set: { sweepAt: dateOf(core, pauseMs), ...(after && { sweepAfter: after }) },
+      ...(!after && { $unset: { sweepAfter: '' } }),
+    })
+  const days = retentionOf(core, document)
+  if ((await countOpenRemovals(core, workspaceId)) >= maxOpen) return end(fullAfterMs, sweepAfter)
+  const after = await sweepConversations(core, workspaceId, sweepAfter, days)
   const more = [
     after !== undefined,
     await sweepDeliveries(core, workspaceId, days),
     await sweepLeads(core, workspaceId, days),
   ]
-  const emptyBefore = cutOffOf(days.emptySessions, core.now())
-  const reviewBefore = emptyBefore ?? cutOffOf(days.conversations, core.now())
+  const emptyBefore = cutOffOf(core, days.emptySessions)
+  const reviewBefore = emptyBefore ?? cutOffOf(core, days.conversations)
   if (reviewBefore) more.push(await reviewConversations(core, workspaceId, days, reviewBefore))
   if (emptyBefore) more.push(await reviewSessions(core, workspaceId, emptyBefore))
-  await end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)
+  return end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)
 }
 
-/** Throws `LeaseLost` if the workspace was changed or claimed again during the sweep. */
-async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: InboxPlace | undefined) {
-  await leasesOf(core).write(lease, {
-    $set: { sweepAt: nextAt, ...(after && { sweepAfter: after }) },
-    ...(!after && { $unset: { sweepAfter: '' } }),
-  })
-}
-
+/**
+ * A conversation with a lead but no message has the period of those with messages, because its session has
+ * the consent to the lead.
+ */
 const dueOf = (core: Core, facts: ConversationFacts[], days: Days) =>
-  facts.filter((each) => isConversationDue(each, days, core.now()))
+  facts.filter(({ hasMessage, hasLead, lastActivityAt }) => {
+    const cutOff = cutOffOf(core, hasMessage || hasLead ? days.conversations : days.emptySessions)
+    return cutOff !== undefined && lastActivityAt <= cutOff
+  })
 
-const postponed = (core: Core): NextReview => ({ ...never, postponedUntil: dateOf(core, postponedMs) })
+const postponed = (core: Core) => ({ ...never, postponedUntil: dateOf(core, postponedMs) })
 
 /** Returns whether there may be more to remove. */
 async function begin(core: Core, workspaceId: string, kind: DataKind, ids: string[]) {
@@ -124,8 +114,8 @@ async function begin(core: Core, workspaceId: string, kind: DataKind, ids: strin
 }
 
 async function sweepDeliveries(core: Core, workspaceId: string, days: Days) {
-  const [heldBefore, auditBefore] = [cutOffOf(days.heldDeliveries, core.now()), cutOffOf(days.audit, core.now())]
-  const subscriptionIds = idsOf(await core.db.leadSubscriptions.find({ workspaceId }, idOnly).toArray())
+  const [heldBefore, auditBefore] = [cutOffOf(core, days.heldDeliveries), cutOffOf(core, days.audit)]
+  const subscriptionIds = await findIds(core.db.leadSubscriptions, { workspaceId })
   const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
   const parts = [
     ...(heldBefore ? [deliveryPart(core, { ...held, updatedAt: { $lte: heldBefore } }, 'held_deliveries')] : []),
@@ -135,23 +125,19 @@ async function sweepDeliveries(core: Core, workspaceId: string, days: Days) {
 }
 
 async function sweepLeads(core: Core, workspaceId: string, days: Days) {
-  const before = cutOffOf(days.leads, core.now())
+  const before = cutOffOf(core, days.leads)
   if (!before) return false
-  const old = core.db.leads.find({ workspaceId, createdAt: { $lte: before }, ...notErasing }, idOnly)
-  const found = await old.sort({ createdAt: 1, _id: 1 }).limit(batch).toArray()
-  return begin(core, workspaceId, 'leads', idsOf(found))
+  const old = { workspaceId, createdAt: { $lte: before }, ...notErasing }
+  const oldest = { sort: { createdAt: 1, _id: 1 }, limit: batch } as const
+  return begin(core, workspaceId, 'leads', await findIds(core.db.leads, old, oldest))
 }
 
 /**
  * Sweeps conversations whose last message is old, except those with a younger session. Returns where to
  * continue; undefined at the end.
  */
-async function sweepConversations(
-  core: Core,
-  { workspaceId, after }: Sweep,
-  days: Days,
-): Promise<InboxPlace | undefined> {
-  const before = cutOffOf(days.conversations, core.now())
+async function sweepConversations(core: Core, workspaceId: string, after: InboxPlace | undefined, days: Days) {
+  const before = cutOffOf(core, days.conversations)
   const found = before ? await oldConversations(core, workspaceId, before, batch, after) : []
   const due = dueOf(core, await factsOf(core, conversationIdsOf(found)), days)
   await begin(core, workspaceId, 'conversations', conversationIdsOf(due))
@@ -161,7 +147,7 @@ async function sweepConversations(
 /** Reviews conversations that may have no message. `sweepConversations` finds the others. */
 async function reviewConversations(core: Core, workspaceId: string, days: Days, before: Date) {
   let more = false
-  for (const connectionId of idsOf(await core.db.connections.find({ workspaceId }, idOnly).toArray())) {
+  for (const connectionId of await findIds(core.db.connections, { workspaceId })) {
     const found = await toReview(core, core.db.conversations, { connectionId, ...notErasing }, before, batch)
     const facts = await factsOf(core, idsOf(found))
     const due = dueOf(core, facts, days)
@@ -179,7 +165,7 @@ async function reviewConversations(core: Core, workspaceId: string, days: Days, 
 /** Removes ended sessions without a message from conversations that stay. */
 async function reviewSessions(core: Core, workspaceId: string, cutOff: Date) {
   let more = false
-  for (const publicSiteKey of idsOf(await core.db.installations.find({ workspaceId }, idOnly).toArray())) {
+  for (const publicSiteKey of await findIds(core.db.installations, { workspaceId })) {
     const found = await toReview(core, core.db.sessions, { publicSiteKey }, cutOff, reviewBatch)
     for (const [conversationId, theirs] of Map.groupBy(found.map(toSession), (session) => session.conversationId))
       await reviewSessionsOf(core, conversationId, theirs, cutOff)
@@ -217,14 +203,13 @@ function isNewer(one: Session, other: Session) {
   return a === b ? one.sessionId > other.sessionId : a > b
 }
 
-/** Returns conversations, oldest first. */
 async function oldConversations(
   { db }: Core,
   workspaceId: string,
   before: Date,
   limit: number,
   after: InboxPlace | undefined,
-): Promise<InboxPlace[]> {
+) {
   const found = await db.conversations
     .find(
       {
@@ -266,7 +251,6 @@ async function reviewLater({ db }: Core, kind: 'conversations' | 'sessions', _id
   await reviewed.updateOne({ _id }, { $set: next, $unset: next.postponedUntil ? undefined : { postponedUntil: '' } })
 }
 
-/** Returns the audit entries from `before` or earlier. */
 function auditParts({ db }: Core, workspaceId: string, subscriptionIds: string[], before: Date): Part[] {
   const { leadSubscriptions, deliveries, erasures, policyChanges } = db
   const isOld = { $lte: before }
@@ -281,9 +265,9 @@ function auditParts({ db }: Core, workspaceId: string, subscriptionIds: string[]
     },
     documents(deliveries, requested, {
       kind: 'audit',
-      act: (found) =>
+      act: (ids) =>
         deliveries.updateMany(
-          { _id: { $in: idsOf(found) }, requestedAt: isOld },
+          { _id: { $in: ids }, requestedAt: isOld },
           { $unset: { requestedAt: '', 'attempts.$[].requestedBy': '' } },
         ),
     }),
@@ -298,9 +282,9 @@ async function dueIdsOf(core: Core, kind: DataKind, { workspaceId, isDeletion }:
   if (!workspace || isDeletion) return ids
   const days = retentionOf(core, workspace)
   if (kind === 'leads') {
-    const cutOff = cutOffOf(days.leads, core.now())
+    const cutOff = cutOffOf(core, days.leads)
     if (!cutOff) return []
-    return idsOf(await core.db.leads.find({ _id: { $in: ids }, createdAt: { $lte: cutOff } }, idOnly).toArray())
+    return findIds(core.db.leads, { _id: { $in: ids }, createdAt: { $lte: cutOff } })
   }
   return conversationIdsOf(dueOf(core, await factsOf(core, ids), days))
 }
@@ -319,7 +303,7 @@ export const oldDataList = (kind: DataKind): RemovalList => ({
   },
 
   async check(core, removal) {
-    const hidden = await hiddenBy(core, kind, removal)
+    const hidden = await hiddenBy(core, kind, removal.ids, removal.lease.id)
     const due = await dueIdsOf(core, kind, removal, hidden)
     const spared = [...new Set(hidden).difference(new Set(due))]
     if (kind === 'conversations') for (const id of spared) await repairInbox(core, id)
@@ -331,7 +315,89 @@ export const oldDataList = (kind: DataKind): RemovalList => ({
   },
 
   async next(core, removal) {
-    const items = removal.stage === 'removed' ? removal.ids : await hiddenBy(core, kind, removal)
+    const items = removal.stage === 'removed' ? removal.ids : await hiddenBy(core, kind, removal.ids, removal.lease.id)
     return { items, partsOf: (some) => dataOf[kind](core, some) }
   },
 })
+
+async function lastMessage({ db }: Core, conversationId: string) {
+  const [found] = await db.events
+    .find({ conversationId, message: { $exists: true } }, { projection: { occurredAt: 1, sequence: 1 } })
+    .sort({ sequence: -1 })
+    .limit(1)
+    .toArray()
+  return found
+}
+
+/** Reads the logs, the sessions and the leads. Skips conversations that do not exist. */
+async function factsOf(core: Core, conversationIds: string[]) {
+  const { conversations, events, sessions, leads } = core.db
+  const theirs = { conversationId: { $in: conversationIds } }
+  const [found, ends, ofThem, withLeads] = await Promise.all([
+    conversations.find({ _id: { $in: conversationIds } }, { projection: { createdAt: 1 } }).toArray(),
+    // In this order the database jumps in the index from one log's end to the next.
+    events
+      .aggregate<{ _id: string; occurredAt: Date; messageId: string | null }>([
+        { $match: theirs },
+        { $sort: { conversationId: -1, sequence: -1 } },
+        {
+          $group: {
+            _id: '$conversationId',
+            occurredAt: { $first: '$occurredAt' },
+            messageId: { $first: '$message.messageId' },
+          },
+        },
+      ])
+      .toArray(),
+    sessions.find(theirs, { projection: { conversationId: 1, grantExpiresAt: 1, renewableUntil: 1 } }).toArray(),
+    leads.distinct('conversationId', theirs),
+  ])
+  const endOf = new Map(ends.map((end) => [end._id, end]))
+  const expiries = Map.groupBy(ofThem, ({ conversationId }) => conversationId)
+  return Promise.all(
+    found.map(async ({ _id, createdAt }) => {
+      const end = endOf.get(_id)
+      const lastMessageAt = end?.messageId ? end.occurredAt : end && (await lastMessage(core, _id))?.occurredAt
+      const times = (expiries.get(_id) ?? []).map((session) => session.renewableUntil.getTime())
+      return {
+        conversationId: _id,
+        hasMessage: lastMessageAt !== undefined,
+        hasLead: withLeads.includes(_id),
+        // The latest of its start, its last message, and the ends of its sessions.
+        lastActivityAt: new Date(Math.max(createdAt.getTime(), lastMessageAt?.getTime() ?? 0, ...times)),
+      }
+    }),
+  )
+}
+
+type ConversationFacts = Awaited<ReturnType<typeof factsOf>>[number]
+
+/** Repairs an inbox that lacks the last message of a conversation. */
+async function repairInbox(core: Core, conversationId: string) {
+  const message = await lastMessage(core, conversationId)
+  if (!message) return
+  const { occurredAt: lastMessageAt, sequence: lastSequence } = message
+  await core.db.conversations.updateOne({ _id: conversationId }, { $max: { lastMessageAt, lastSequence } })
+}
+
+/** Returns what sessions wrote: `form` means a form but no message. Leaves out those that wrote nothing. */
+async function writersIn(
+  { db: { events, leads } }: Core,
+  conversationId: string,
+  among: Session[],
+): Promise<Map<string, 'message' | 'form'>> {
+  const ids = among.map(({ sessionId }) => sessionId)
+  const [authors, forms] = await Promise.all([
+    events.distinct('message.sessionId', { conversationId, 'message.sessionId': { $in: ids } }),
+    leads.find({ conversationId }, { projection: { operationKey: 1 } }).toArray(),
+  ])
+  // The key of a form begins with a session id: for an identified session, the anonymous one before it.
+  const submitters = new Set(forms.map(({ operationKey }) => operationKey?.split(' ')[0]))
+  const submitted = among.filter(({ sessionId, operationSessionId }) =>
+    [sessionId, operationSessionId].some((id) => id !== undefined && submitters.has(id)),
+  )
+  return new Map([
+    ...submitted.map(({ sessionId }) => [sessionId, 'form'] as const),
+    ...(authors as string[]).map((sessionId) => [sessionId, 'message'] as const),
+  ])
+}

@@ -1,15 +1,15 @@
 import { findSession } from '../bans/bans.ts'
 import { screenshotStoreOf } from '../commands/screenshots.ts'
 import { type Core, dateOf } from '../core.ts'
-import { ServiceError } from '../errors.ts'
+import type { Scope } from '../errors.ts'
 import { field, text, validate } from '../rules.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import { findWorkspace, listConnections } from '../workspaces/workspaces.ts'
 import type { VisitorName, VisitorTraces } from './model.ts'
 import { findTraces } from './visitor-traces.ts'
 
 /** Errors: `NotFound` for an unknown session or one of another workspace. */
-export async function visitorOfSession(core: Core, sessionId: string, scope: string | undefined): Promise<VisitorName> {
+export async function visitorOfSession(core: Core, sessionId: string, scope: Scope): Promise<VisitorName> {
   const { workspaceId, visitorId, identity } = await findSession(core, sessionId, scope)
   if (identity) return { workspaceId, browserIds: [], subjectIds: [identity.subjectId] }
   return { workspaceId, browserIds: [visitorId], subjectIds: [] }
@@ -20,10 +20,9 @@ export async function visitorOfSession(core: Core, sessionId: string, scope: str
  * `NotFound` for the workspace, `ValidationFailed`.
  */
 export async function visitorOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<VisitorName> {
-  const workspaces = workspaceStoreOf(core)
-  if (!(await workspaces.findWorkspace(workspaceId))) throw new ServiceError('NotFound')
+  await findWorkspace(core, workspaceId)
   validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
-  const connections = await workspaces.listConnections(workspaceId)
+  const connections = await listConnections(core, workspaceId)
   const ids = connections.map(({ connectionId }) => subjectIdOn(core, connectionId, externalSubject))
   return { workspaceId, browserIds: [], subjectIds: await Promise.all(ids) }
 }

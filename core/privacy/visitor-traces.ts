@@ -1,5 +1,5 @@
 import type { Core } from '../core.ts'
-import { idOnly, idsOf } from '../mongodb/with-id.ts'
+import { findIds, idsOf } from '../mongodb/with-id.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 
 /** Returns the files of screenshots, also those of unfinished uploads. */
@@ -44,11 +44,11 @@ export async function findTraces(
   const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
   const found = [...verified, ...inBrowsers]
   const conversationIds = unique([...known.conversationIds, ...found.map(({ conversationId }) => conversationId)])
-  const inThem = await sessions.find({ conversationId: { $in: conversationIds } }, idOnly).toArray()
-  const sessionIds = unique([...known.sessionIds, ...idsOf([...found, ...inThem])])
+  const inThem = await findIds(sessions, { conversationId: { $in: conversationIds } })
+  const sessionIds = unique([...known.sessionIds, ...idsOf(found), ...inThem])
   const visitorIds = unique([...subjectIds, ...browsers])
   const ofThem = [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }]
-  const leadIds = idsOf(await leads.find({ $or: ofThem }, idOnly).toArray())
+  const leadIds = await findIds(leads, { $or: ofThem })
   return { sessionIds, visitorIds, conversationIds, leadIds, fileIds: await filesOf(core, sessionIds) }
 }
 

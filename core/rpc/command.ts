@@ -18,12 +18,11 @@ import {
   requestScreenshot,
 } from '../commands/commands.ts'
 import { type Command, isFinal } from '../commands/model.ts'
-import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../commands/screenshots.ts'
+import { openScreenshot, uploadScreenshot } from '../commands/screenshots.ts'
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { callerOf, callerWorkspace } from '../transport/caller.ts'
-import { toProto, withoutEmpty } from './proto-values.ts'
-import { ofVisitor } from './visitor.ts'
+import { ofVisitor, toProto, withoutEmpty } from './proto-values.ts'
 
 export function commandService(router: ConnectRouter, core: Core) {
   router.service(CommandService, {
@@ -80,12 +79,12 @@ export function commandService(router: ConnectRouter, core: Core) {
   })
 }
 
-function fromHeader({ byteLength, ...header }: UploadHeader): ScreenshotUpload {
+function fromHeader({ byteLength, ...header }: UploadHeader) {
   return { ...ofVisitor(header), byteLength: byteLength === undefined ? undefined : Number(byteLength) }
 }
 
 /** Yields the chunks. Errors: `ValidationFailed` if the end message is missing or states another length. */
-async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
+async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>) {
   let byteLength = 0
   for (let next = await parts.next(); !next.done; next = await parts.next()) {
     const { part } = next.value

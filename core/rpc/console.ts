@@ -10,20 +10,20 @@ import { invalid, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { mailerOf } from '../mail/mailer.ts'
 import { mailSignInLink } from '../operators/accounts.ts'
-import type { SignedIn, SignInCredential } from '../operators/console-sessions.ts'
 import {
   createOwnerLink,
   createSignInLink,
   endConsoleSessions,
   findConsoleSession,
   findSignInLink,
+  type SignedIn,
+  type SignInCredential,
   signIn,
 } from '../operators/console-sessions.ts'
 import { type ConsoleSession, publicIdOf, secretId } from '../operators/model.ts'
 import { beginPasskeySignIn, finishPasskeySignIn } from '../operators/passkeys.ts'
 import { beginProviderSignIn, finishProviderSignIn, identityProviderOf } from '../operators/provider-sign-in.ts'
-import { scopesOfRole } from '../operators/roles.ts'
-import { findMember } from '../operators/teams.ts'
+import { findMember, scopesOfRole } from '../operators/teams.ts'
 import { facesOf, keepFace } from '../pictures/pictures.ts'
 import { field, line, validate } from '../rules.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'

@@ -16,16 +16,17 @@ import {
 } from '../conversations/conversation-access.ts'
 import { countQueues, inboxOf, listConversations, pageTokenAfter } from '../conversations/inbox.ts'
 import { recordReceipt, updateMessageStates } from '../conversations/message-states.ts'
-import { type Assignee, type Conversation, tagOf } from '../conversations/model.ts'
+import { type Assignee, tagOf } from '../conversations/model.ts'
 import { addNote, listNotes } from '../conversations/notes.ts'
-import { redactMessage } from '../conversations/redactions.ts'
 import { searchTexts } from '../conversations/search.ts'
 import { addTag, listTags, removeTag } from '../conversations/tags.ts'
 import { setTypingOfAgent, setTypingOfVisitor, type TypingState } from '../conversations/typing.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import type { Core } from '../core.ts'
+import { redactMessage } from '../deliveries/redactions.ts'
 import { invalid } from '../errors.ts'
 import { findLeads } from '../leads/leads.ts'
+import type { Conversation } from '../log/conversation-model.ts'
 import { stopMails } from '../notices/answer-mails.ts'
 import { operatorsIn } from '../operators/console-sessions.ts'
 import type { SignedInOperator } from '../operators/model.ts'
@@ -44,8 +45,7 @@ import {
   toNote,
   toSearchResult,
 } from './messaging-values.ts'
-import { emptyAfter, nameOf } from './proto-values.ts'
-import { fromCredentials, ofVisitor } from './visitor.ts'
+import { emptyAfter, fromCredentials, nameOf, ofVisitor } from './proto-values.ts'
 import { watchConversations } from './watch-conversations.ts'
 
 /** The methods of `MessagingService` for conversations and typing. */

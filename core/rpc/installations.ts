@@ -4,7 +4,6 @@ import type {
   Appearance as AppearanceMessage,
   Capabilities as CapabilitiesMessage,
   Form,
-  Forms as FormsMessage,
   WidgetConfig,
   WidgetConfigSchema,
 } from '#proto/session/v1/session_pb.js'
@@ -54,7 +53,9 @@ export function fromSettings(request: SettingsRequest): InstallationSettings {
     appearance: appearance && fromAppearance(appearance),
     capabilities: capabilities && fromCapabilities(capabilities),
     defaultLocale: request.defaultLocale,
-    forms: forms && fromForms(forms),
+    forms:
+      forms &&
+      given({ preChat: forms.preChat && fromForm(forms.preChat), offline: forms.offline && fromForm(forms.offline) }),
     availability: availability && fromAvailability(availability),
     consent: consent && fromConsentPolicy(consent),
     unseenAfterMinutes: request.unseenAfterMinutes,
@@ -143,10 +144,6 @@ const defaultMaxLength = { text: 256, email: 254, tel: 32, textarea: 4000 }
 
 function toForms({ preChat, offline }: Forms) {
   return { preChat: preChat && { fields: preChat }, offline: offline && { fields: offline } }
-}
-
-function fromForms({ preChat, offline }: FormsMessage): Forms {
-  return given({ preChat: preChat && fromForm(preChat), offline: offline && fromForm(offline) })
 }
 
 function fromForm({ fields }: Form): FormField[] {

@@ -17,10 +17,12 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { MessagePage } from '../conversations/messages.ts'
-import { type Conversation, type ConversationSummary, type Note, stateOf } from '../conversations/model.ts'
+import { type ConversationSummary, stateOf } from '../conversations/model.ts'
 import type { SearchResult } from '../conversations/search.ts'
+import type { Conversation, Note } from '../log/conversation-model.ts'
 import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
+import type { SearchSource } from '../search/search-entry-store.ts'
 import { toProto } from './proto-values.ts'
 
 export const toMessage = (event: LogEvent): Message =>
@@ -49,28 +51,23 @@ export function toConversation(
   conversation: Conversation,
   { visitor, lastMessage, contact }: ConversationSummary = {},
 ): MessageInitShape<typeof ConversationSchema> {
-  const { conversationId, workspaceId, connectionId, createdAt, lastMessageAt, lastSequence, lastSessionId } =
-    conversation
-  const agent = conversation.assignment?.agent
-  const waitingSince = conversation.status === 'open' ? conversation.queue?.waitingSince : undefined
+  const { createdAt, lastMessageAt, lastSessionId, status, assignment, queue, rating, tags } = conversation
+  const waitingSince = status === 'open' ? queue?.waitingSince : undefined
   return {
-    conversationId,
-    workspaceId,
-    connectionId,
-    sessionId: lastSessionId ?? '',
+    ...conversation,
+    sessionId: lastSessionId,
     createdAt: timestampFromDate(createdAt),
     lastMessageAt: lastMessageAt && timestampFromDate(lastMessageAt),
-    lastSequence: lastSequence ?? 0,
-    status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
-    agent,
-    assignedOperatorId: agent && conversation.assignment?.operator,
+    status: status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
+    agent: assignment?.agent,
+    assignedOperatorId: assignment?.agent && assignment.operator,
     waitingSince: waitingSince && timestampFromDate(waitingSince),
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),
     contact,
     bot: toBot(conversation),
-    rating: conversation.rating?.score,
-    tags: conversation.tags?.names,
+    rating: rating?.score,
+    tags: tags?.names,
     mail: toMail(conversation),
   }
 }
@@ -94,21 +91,21 @@ export function toSearchResult(
   { conversation, source, at, author, snippet }: SearchResult,
   summary: ConversationSummary | undefined,
 ): MessageInitShape<typeof SearchResultSchema> {
-  const sources = {
-    message: () => ({ case: 'messageSequence' as const, value: source.kind === 'message' ? source.sequence : 0 }),
-    note: () => ({ case: 'note' as const, value: true }),
-    visitor: () => ({ case: 'visitor' as const, value: true }),
-    lead: () => ({ case: 'leadId' as const, value: source.kind === 'lead' ? source.leadId : '' }),
-  }
   const { text, highlights } = snippet
   return {
     conversation: toConversation(conversation, summary),
-    source: sources[source.kind](),
+    source: toSource(source),
     at: timestampFromDate(at),
     author,
     snippet: text,
     highlights,
   }
+}
+
+function toSource(source: SearchSource) {
+  if (source.kind === 'message') return { case: 'messageSequence' as const, value: source.sequence }
+  if (source.kind === 'lead') return { case: 'leadId' as const, value: source.leadId }
+  return { case: source.kind, value: true }
 }
 
 export const toNote = (note: Note) => toProto(NoteSchema, note)

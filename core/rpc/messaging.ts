@@ -31,8 +31,7 @@ import { callerOf, callerWorkspace, requiredWorkspace } from '../transport/calle
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods, fromTypingState } from './conversations.ts'
 import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
-import { emptyAfter } from './proto-values.ts'
-import { fromPageContext, ofVisitor } from './visitor.ts'
+import { emptyAfter, fromPageContext, ofVisitor } from './proto-values.ts'
 import { watchEvents } from './watch-events.ts'
 
 const maxSends = 512

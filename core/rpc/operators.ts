@@ -29,8 +29,8 @@ import {
   setOperatorRole,
   updateOwnAccount,
 } from '../operators/accounts.ts'
-import { consoleSessionsIn } from '../operators/console-session-store.ts'
-import { type Member, type Passkey, publicIdOf, type Role, type SignInLink } from '../operators/model.ts'
+import { consoleSessionsIn } from '../operators/console-sessions.ts'
+import { type Member, type Passkey, publicIdOf, type SignInLink } from '../operators/model.ts'
 import { addPasskey, beginPasskey, listPasskeys, removePasskeys } from '../operators/passkeys.ts'
 import { findMember, isActive, listMembers } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'
@@ -196,7 +196,7 @@ export function operatorService(router: ConnectRouter, core: Core) {
   })
 }
 
-const fromRole = (role: OperatorRole): Role | undefined => nameOf(OperatorRole, role)
+const fromRole = (role: OperatorRole) => nameOf(OperatorRole, role)
 
 function toInvitation({ account, operator, expiresAt, ...link }: SignInLink) {
   const { role, mail, invitedBy, createdAt } = account!

@@ -58,7 +58,7 @@ const maxValueLength = 256
 /** Fields that are not recorded: they identify the call or the object, or have text about a person. */
 const unrecorded = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
 
-function settingsOf({ method }: HandlerContext, request: Message): PolicySetting[] {
+function settingsOf({ method }: HandlerContext, request: Message) {
   const fields = Object.entries(toJson(method.input, request) as Record<string, unknown>)
   return fields
     .filter(([name]) => !unrecorded.includes(name))
@@ -70,7 +70,7 @@ function settingsOf({ method }: HandlerContext, request: Message): PolicySetting
     .slice(0, maxSettings)
 }
 
-function toSetting(name: string, given: unknown): PolicySetting {
+function toSetting(name: string, given: unknown) {
   const points = [...(typeof given === 'string' ? given : JSON.stringify(given))]
   const value = points.length > maxValueLength ? `${points.slice(0, maxValueLength - 1).join('')}…` : points.join('')
   return { name, value }

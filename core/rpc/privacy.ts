@@ -3,13 +3,13 @@ import { ErasureSchema, PrivacyService, type Visitor } from '#proto/privacy/v1/p
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { eraseVisitor, findErasure } from '../privacy/erasures.ts'
-import type { Erasure, VisitorName } from '../privacy/model.ts'
+import type { Erasure } from '../privacy/model.ts'
 import { exportVisitor, visitorOfSession, visitorOfSubject } from '../privacy/visitor-data.ts'
 import { callerOf, callerWorkspace, requiredWorkspace } from '../transport/caller.ts'
 import { toProto } from './proto-values.ts'
 
 export function privacyService(router: ConnectRouter, core: Core) {
-  function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {
+  function nameOf(visitor: Visitor | undefined, context: HandlerContext) {
     switch (visitor?.by.case) {
       case 'sessionId':
         return visitorOfSession(core, visitor.by.value, callerWorkspace(context))

@@ -1,12 +1,16 @@
 import { create, type DescField, type DescMessage, type MessageShape } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type {
+  PageContext as PageContextMessage,
+  VisitorCredentials as VisitorCredentialsMessage,
+} from '#proto/session/v1/visitor_pb.js'
 import type { NameIn } from '../../contract/proto-fields.ts'
+import type { PageContext, VisitorCredentials } from '../sessions/model.ts'
 
 export function nameOf<Enum extends Record<number, string>>(names: Enum, value: number): NameIn<Enum> | undefined {
   return value === 0 ? undefined : (names[value]?.toLowerCase() as NameIn<Enum> | undefined)
 }
 
-/** Returns the empty response of a method after its work. */
 export async function emptyAfter(work: Promise<unknown>) {
   await work
   return {}
@@ -66,4 +70,20 @@ function toItem({ message, enum: names, name }: DescField, value: unknown): unkn
   }
   const isPlain = message && message.typeName !== TimestampSchema.typeName && !('$typeName' in (value as object))
   return isPlain && message.file.proto.package !== 'google.protobuf' ? toProto(message, value as object) : value
+}
+
+export function fromCredentials(message: VisitorCredentialsMessage | undefined): VisitorCredentials {
+  return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }
+}
+
+/** Returns a visitor's request with the credentials as the core checks them. */
+export const ofVisitor = <Request extends { credentials?: VisitorCredentialsMessage }>({
+  credentials,
+  ...rest
+}: Request) => ({ ...rest, credentials: fromCredentials(credentials) })
+
+export function fromPageContext(message: PageContextMessage | undefined): PageContext | undefined {
+  if (!message) return undefined
+  const { url, title, referrer, viewport } = message
+  return { url, title, referrer, viewport: viewport && { width: viewport.width, height: viewport.height } }
 }

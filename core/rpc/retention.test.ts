@@ -6,10 +6,10 @@ import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
 import { inboxOf } from '../conversations/inbox.ts'
 import { listMessages } from '../conversations/messages.ts'
 import { openBackups } from '../database/backup.ts'
+import { newToken } from '../mongodb/leases.ts'
 import { sweepOldData } from '../privacy/retention.ts'
 import { send, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -84,11 +84,9 @@ describe('the retention of a workspace', () => {
     // After this sweep, the next sweep is due in an hour. The change of the retention makes the
     // next sweep due at once. The change is written directly to the store, so no wake-up is sent.
     await sweepOldData(cores.core)
-    await workspaceStoreOf(cores.core).updateWorkspace(
-      cores.workspaceId,
-      { retention: { conversations: 1 } },
-      new Date(cores.now()),
-      'dying',
+    await cores.core.db.workspaces.updateOne(
+      { _id: cores.workspaceId },
+      { $set: { 'retention.conversations': 1, sweepAt: new Date(cores.now()), sweepToken: newToken() } },
     )
     // The job of the sweep runs each minute.
     await sweepOldData(cores.core)

@@ -27,8 +27,7 @@ import { closeSession, createSession, renewSession, reportPage, revokeSession } 
 import { installationFor, isOriginKnown } from '../workspaces/workspaces.ts'
 import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'
-import { nameOf, toProto } from './proto-values.ts'
-import { fromCredentials, fromPageContext, ofVisitor } from './visitor.ts'
+import { fromCredentials, fromPageContext, nameOf, ofVisitor, toProto } from './proto-values.ts'
 
 export function sessionService(router: ConnectRouter, core: Core) {
   const { config } = core

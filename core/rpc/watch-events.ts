@@ -4,7 +4,6 @@ import {
   type Command,
   type FrameSchema,
   Presence,
-  type PresenceUpdate as PresenceUpdateMessage,
   type Subscribe,
   type WatchEventsRequest,
   type WatchEventsResponse,
@@ -24,7 +23,7 @@ import {
   streamSubscriptionsOf,
 } from '../streams/stream-subscriptions.ts'
 import { toErrorInfo } from '../transport/connect-errors.ts'
-import { fromCredentials } from './visitor.ts'
+import { fromCredentials } from './proto-values.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
@@ -129,8 +128,13 @@ export async function* watchEvents(
 
   function handleCommand(command: Command['command']) {
     if (command.case === 'subscribe') void subscribe(command.value)
-    else if (command.case === 'presence') visitors.update(fromPresenceUpdate(command.value))
-    else if (command.case !== undefined) {
+    else if (command.case === 'presence') {
+      const reports = command.value.reports.map(({ presence, ...report }) => ({
+        ...report,
+        isHere: presence === Presence.HERE,
+      }))
+      visitors.update({ ...command.value, reports })
+    } else if (command.case !== undefined) {
       const { subscriptionId } = command.value
       const subscription = open.get(subscriptionId)
       if (command.case === 'unsubscribe') open.delete(subscriptionId)
@@ -173,9 +177,3 @@ function countOfMessage(frames: { size: number }[]) {
   }
   return most
 }
-
-const fromPresenceUpdate = ({ opened, ended, reports }: PresenceUpdateMessage) => ({
-  opened,
-  ended,
-  reports: reports.map(({ presence, ...report }) => ({ ...report, isHere: presence === Presence.HERE })),
-})

@@ -21,7 +21,6 @@ import { setLogo } from '../pictures/pictures.ts'
 import { undoDeletion } from '../privacy/deletions.ts'
 import { issueIf, validate } from '../rules.ts'
 import { callerOf, callerWorkspace, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
-import { openIdentitySecret } from '../workspaces/identity-secrets.ts'
 import {
   type Connection,
   type PolicySetting,
@@ -30,9 +29,7 @@ import {
   type WorkspaceSettings,
 } from '../workspaces/model.ts'
 import { listPolicyChanges } from '../workspaces/policy-changes.ts'
-import { retentionOf } from '../workspaces/retention.ts'
-import { listTokens, revokeToken, type TokenDocument } from '../workspaces/tokens.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import { listTokens, revokeToken } from '../workspaces/tokens.ts'
 import {
   createConnection,
   createInstallation,
@@ -40,7 +37,11 @@ import {
   findConnection,
   findInstallation,
   findWorkspace,
+  listConnections,
+  listInstallations,
   listWorkspaces,
+  openIdentitySecret,
+  retentionOf,
   rotateIdentitySecret,
   setConnectionStatus,
   updateInstallation,
@@ -95,15 +96,20 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     async listSuppressions(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const entry = request.entry && fromEntry(request.entry)
-      const { suppressions: found, nextPageToken } = await listSuppressions(core, { ...request, workspaceId, entry })
-      return { suppressions: found.map((each) => toProto(SuppressionSchema, each)), nextPageToken }
+      const { page, nextPageToken } = await listSuppressions(core, { ...request, workspaceId, entry })
+      const suppressions = page.map(({ _id: suppressionId, ...each }) =>
+        toProto(SuppressionSchema, { suppressionId, ...each }),
+      )
+      return { suppressions, nextPageToken }
     },
 
     async listPolicyChanges(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const { changes, nextPageToken } = await listPolicyChanges(core, { ...request, workspaceId })
-      const shown = changes.map((change) => toProto(PolicyChangeSchema, { ...change, confirmed: change.isConfirmed }))
-      return { changes: shown, nextPageToken }
+      const { page, nextPageToken } = await listPolicyChanges(core, { ...request, workspaceId })
+      const changes = page.map(({ _id: changeId, isConfirmed: confirmed, ...change }) =>
+        toProto(PolicyChangeSchema, { changeId, confirmed, ...change }),
+      )
+      return { changes, nextPageToken }
     },
 
     async createWorkspace(request, context) {
@@ -156,7 +162,8 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     async listTokens({ workspaceId: named, limit, pageToken }, context) {
       const workspaceId = workspaceOf(context, named)
       const { page, nextPageToken } = await listTokens(core, { workspaceId, limit, pageToken })
-      return { tokens: page.map(toToken), nextPageToken }
+      const tokens = page.map(({ _id: tokenId, ...token }) => toProto(TokenSchema, { tokenId, ...token }))
+      return { tokens, nextPageToken }
     },
 
     revokeToken: ({ tokenId }, context) => emptyAfter(revokeToken(core, tokenId, callerOf(context))),
@@ -166,7 +173,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     deleteInstallation: (request, context) => deletion(context, request, 'installation', request.siteKey),
 
     async listConnections({ workspaceId }, context) {
-      const connections = await workspaceStoreOf(core).listConnections(requiredWorkspace(context, workspaceId))
+      const connections = await listConnections(core, requiredWorkspace(context, workspaceId))
       return { connections: connections.map(toConnection) }
     },
 
@@ -232,7 +239,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     },
 
     async listInstallations({ workspaceId }, context) {
-      const installations = await workspaceStoreOf(core).listInstallations(requiredWorkspace(context, workspaceId))
+      const installations = await listInstallations(core, requiredWorkspace(context, workspaceId))
       return { installations: installations.map(toInstallation) }
     },
 
@@ -247,8 +254,6 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 }
 
 const toConnection = (connection: Connection) => toProto(ConnectionSchema, connection)
-
-const toToken = ({ _id: tokenId, ...token }: TokenDocument) => toProto(TokenSchema, { ...token, tokenId })
 
 /** Converts the periods of a request. Errors: `ValidationFailed` for a period below a day. */
 function fromRetention(message: Retention): WorkspaceSettings['retention'] {

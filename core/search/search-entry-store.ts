@@ -186,7 +186,7 @@ const idPatterns: Record<SourceKind, string> = {
  * `<conversation>:<sequence>` for a message, `<conversation>:n:<operation>` for a note, the session id for
  * a visitor, and the lead id for a lead.
  */
-function idOf(source: SearchSource): string {
+export function idOf(source: SearchSource): string {
   switch (source.kind) {
     case 'message':
       return `${source.conversationId}:${source.sequence}`

@@ -1,17 +1,7 @@
 import type { CoreConfig } from '../config.ts'
 import { newEpoch } from '../ids.ts'
+import type { Conversation } from '../log/conversation-model.ts'
 import type { Installation } from '../workspaces/model.ts'
-
-/** Fields of a conversation that visitors' sessions use. */
-export interface VisitorConversation {
-  conversationId: string
-  workspaceId: string
-  connectionId: string
-  /** Identity of the event log. Positions from a log with another epoch are invalid. */
-  epoch: string
-  createdAt: Date
-  status?: 'open' | 'closed'
-}
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'
 
@@ -188,7 +178,7 @@ export function newSession(
 export function newConversation(
   { conversationId, workspaceId, connectionId }: Pick<Session, 'conversationId' | 'workspaceId' | 'connectionId'>,
   now: number,
-): VisitorConversation {
+): Conversation {
   return { conversationId, workspaceId, connectionId, epoch: newEpoch(), createdAt: new Date(now) }
 }
 

@@ -113,7 +113,7 @@ export const sessionCheckOf = perCore((core) => {
     checking.add(running)
   }
 
-  function watch(session: StreamSession): Watched {
+  function watch(session: StreamSession) {
     const entry = { session, streams: 0, expiresAt: session.grantExpiresAt.getTime(), changes: 0, isHeld: false }
     watched.set(session.sessionId, entry)
     for (const id of idsOf(session)) concerned.set(id, (concerned.get(id) ?? new Set()).add(entry))

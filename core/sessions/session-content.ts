@@ -1,16 +1,16 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { replayWindowOf } from '../streams/replay-window.ts'
 import { grantsOf } from './grants.ts'
 import type { ContinuityState, GrantTimes, Issued, Replay, Session, SessionContent } from './model.ts'
-import { conversationRecordsOf } from './session-store.ts'
 
 /** Creates session contents from stored data and derived credentials (contract, section 2). */
 export const sessionContentsOf = perCore((core) => {
   // Many browsers renew at once after an outage, so concurrent renewals share queries.
   const findConversation = createBatchLoader(async (ids) =>
-    byKey(await conversationRecordsOf(core).findConversations(core, ids), ({ conversationId }) => conversationId),
+    byKey(await findConversations(core, ids), ({ conversationId }) => conversationId),
   )
   const endOf = createBatchLoader((ids) => eventsOf(core).ends(ids, { committed: true }))
 

@@ -2,7 +2,8 @@ import type { Filter, UpdateFilter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import type { Identity, PageContext, Session, SessionStatus, VisitorConversation } from './model.ts'
+import { findIds } from '../mongodb/with-id.ts'
+import type { Identity, PageContext, Session, SessionStatus } from './model.ts'
 import type { VisitorIds } from './visitor-ids.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
@@ -24,26 +25,6 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
 
 type GrantEnds = Pick<Session, 'grantExpiresAt' | 'renewableUntil'>
 
-interface ConversationRecords {
-  /** Returns false and changes nothing if it exists. */
-  insertConversation(core: Core, conversation: VisitorConversation): Promise<boolean>
-  findConversations(core: Core, conversationIds: string[]): Promise<VisitorConversation[]>
-  /**
-   * Stores the session that has taken over the conversation, unless a higher sequence is stored.
-   * `sequence` is the position of the takeover event in the log.
-   */
-  setLastSession(
-    core: Core,
-    conversationId: string,
-    lastSession: { sequence: number; sessionId: string },
-  ): Promise<void>
-}
-
-/** The room of conversations sets them. */
-export const conversationRecordsOf = perCore((): ConversationRecords => {
-  throw new Error('the core has no conversations')
-})
-
 /**
  * Returns the unfinished erasures of any of these browsers and verified visitors. New sessions, and new
  * conversations of verified visitors, store their ids, so that these erasures do not remove them.
@@ -53,7 +34,7 @@ export async function openErasures({ db }: Pick<Core, 'db'>, visitorIds: (string
     'traces.visitorIds': { $in: visitorIds.filter((id) => id !== undefined) },
     isSwept: { $exists: false },
   } as const
-  return (await db.erasures.find(unfinished, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
+  return findIds(db.erasures, unfinished)
 }
 
 export const sessionStoreOf = perCore((core) => {
@@ -80,7 +61,7 @@ export const sessionStoreOf = perCore((core) => {
       )
     },
 
-    async find(sessionIds: string[]): Promise<Session[]> {
+    async find(sessionIds: string[]) {
       return (await sessions.find({ _id: { $in: sessionIds } }).toArray()).map(toSession)
     },
 
@@ -95,10 +76,8 @@ export const sessionStoreOf = perCore((core) => {
      */
     async unendedOf({ browserIds, subjectIds }: Pick<VisitorIds, 'browserIds' | 'subjectIds'>, at: Date) {
       const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
-      const found = wanted.map((visitor) =>
-        sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
-      )
-      return [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
+      const found = wanted.map((visitor) => findIds(sessions, { ...visitor, endsAt: { $gt: at } }))
+      return [...new Set((await Promise.all(found)).flat())]
     },
 
     async endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>) {
@@ -127,7 +106,7 @@ export const sessionStoreOf = perCore((core) => {
     markWritten: (sessionId: string) => updateActive(sessionId, { $set: { hasWritten: true } }),
 
     /** Returns the verified visitor's sessions for which `setConversation` was not called yet. */
-    async findProvisional(subjectId: string): Promise<Session[]> {
+    async findProvisional(subjectId: string) {
       const filter = { 'identity.subjectId': subjectId, provisionalFor: { $exists: true }, status: 'active' as const }
       return (await sessions.find(filter).toArray()).map(toSession)
     },
@@ -185,7 +164,7 @@ export const sessionStoreOf = perCore((core) => {
         update: { $max: times },
       }),
     /** Returns the host's ids of the verified visitors of each conversation. */
-    async subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>> {
+    async subjectsIn(conversationIds: string[]) {
       if (conversationIds.length === 0) return new Map()
       const found = await sessions
         .find(

@@ -7,7 +7,7 @@ import type { LiveCache } from '../wakeups/live-cache.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
 import { grantsOf } from './grants.ts'
 import type { Session } from './model.ts'
-import { type Directory, directoryOf, visitorAccessOf } from './visitor-access.ts'
+import { directoryOf, visitorAccessOf } from './visitor-access.ts'
 
 const now = Date.UTC(2030, 0, 1)
 const nowSeconds = now / 1000
@@ -46,7 +46,7 @@ function accessTo(change: State = {}) {
     sessions: cacheOf(state.session, 'storedSession' in change ? change.storedSession : state.session),
     connections: cacheOf(state.connection),
     installations: cacheOf(state.installation),
-  } as Directory
+  } as ReturnType<typeof directoryOf>
   const core = newCore()
   directoryOf.set(core, directory)
   return { access: visitorAccessOf(core), state }

@@ -5,18 +5,12 @@ import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { Operation } from '../idempotency/idempotency.ts'
 import type { StreamSession } from '../streams/model.ts'
-import { announcedMaxAgeMs, createLiveCache, type LiveCache } from '../wakeups/live-cache.ts'
-import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { announcedMaxAgeMs, liveCacheOf } from '../wakeups/live-cache.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
-import { type SiteDirectory, siteDirectoryOf } from '../workspaces/workspaces.ts'
+import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { grantsOf } from './grants.ts'
 import type { Session, SessionEnd, Visitor, VisitorCredentials } from './model.ts'
 import { sessionStoreOf } from './session-store.ts'
-
-/** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
-export interface Directory extends SiteDirectory {
-  sessions: LiveCache<Session>
-}
 
 export const sessionEndCodes: Record<SessionEnd, PublicErrorCode> = {
   expired: 'SessionExpired',
@@ -26,19 +20,16 @@ export const sessionEndCodes: Record<SessionEnd, PublicErrorCode> = {
   closed: 'SessionClosed',
 }
 
-export const directoryOf = perCore(
-  (core): Directory => ({
-    ...siteDirectoryOf(core),
-    sessions: createLiveCache({
-      bus: core.bus,
-      isCurrent: wakeupsOf(core).isCurrent,
-      maxEntries: 100_000,
-      // A renewal is in the grant itself, and a refusal for missing consent reads the session again.
-      maxAgeMs: announcedMaxAgeMs,
-      loadMany: async (ids) => byKey(await sessionStoreOf(core).find(ids), ({ sessionId }) => sessionId),
-    }),
+/** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
+export const directoryOf = perCore((core) => ({
+  ...siteDirectoryOf(core),
+  sessions: liveCacheOf<Session>(core, {
+    maxEntries: 100_000,
+    // A renewal is in the grant itself, and a refusal for missing consent reads the session again.
+    maxAgeMs: announcedMaxAgeMs,
+    loadMany: async (ids) => byKey(await sessionStoreOf(core).find(ids), ({ sessionId }) => sessionId),
   }),
-)
+}))
 
 export const visitorAccessOf = perCore((core) => {
   const { now } = core
@@ -48,7 +39,7 @@ export const visitorAccessOf = perCore((core) => {
    * `grantEnd` is the end of a grant in milliseconds. Another core may have issued it after the session
    * was cached, so the session does not expire before.
    */
-  function classifyEnd(session: Session, connection: Connection | undefined, grantEnd = 0): SessionEnd | undefined {
+  function classifyEnd(session: Session, connection: Connection | undefined, grantEnd = 0) {
     const expiry = Math.max(session.renewableUntil.getTime(), grantEnd)
     if (session.status === 'active' && Math.min(expiry, session.endsAt.getTime()) <= now()) return 'expired'
     if (session.status === 'revoked' || session.status === 'banned') return session.status

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Core } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { storedKey } from '../stored-key.ts'
-import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import { listConnections } from '../workspaces/workspaces.ts'
 import type { Session } from './model.ts'
 
 const storedIdsKey = storedKey('ids', () => randomBytes(32).toString('base64url'))
@@ -59,7 +59,7 @@ const subjectIn = async (core: Core, workspaceId: string, externalSubject: strin
   `ban_${shortHash(await idsKey(core), 'banned subject', workspaceId, externalSubject)}`
 
 const connectionsOf = async (core: Core, workspaceId: string) =>
-  (await workspaceStoreOf(core).listConnections(workspaceId)).map(({ connectionId }) => connectionId)
+  (await listConnections(core, workspaceId)).map(({ connectionId }) => connectionId)
 
 export interface VisitorIds {
   /** Ids under which a ban in the whole workspace is stored: of the browser and of the subject. */

@@ -7,7 +7,7 @@ import { createAuthorizedTransport } from '../../core-client/authorized-transpor
 import { until } from '../../test/support/until.ts'
 import type { RunningCore } from '../context.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
-import { redactMessage } from '../conversations/redactions.ts'
+import { redactMessage } from '../deliveries/redactions.ts'
 import { accessOf } from '../transport/caller.ts'
 import { claimDue, recordResults } from './claims.ts'
 import type { TestCores, TestVisitor } from './cores.ts'

@@ -8,7 +8,7 @@ import { runDueRemovals } from '../privacy/removals.ts'
 import { sweepOldData } from '../privacy/retention.ts'
 import { sweepWakeups } from '../wakeups/wakeups.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
-import { retentionOf } from '../workspaces/retention.ts'
+import { retentionOf } from '../workspaces/workspaces.ts'
 import type { TestCores } from './cores.ts'
 import { flushAll } from './visitor-marks.ts'
 

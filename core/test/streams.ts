@@ -1,7 +1,7 @@
 import { readAvailability } from '../availability/availability.ts'
 import { encodeAvailability } from '../availability/availability-sender.ts'
 import type { RunningCore } from '../context.ts'
-import { findConversations } from '../conversations/conversation-store.ts'
+import { findConversations } from '../log/conversation-store.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import {

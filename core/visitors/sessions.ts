@@ -7,6 +7,7 @@ import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
 import { forgetConversation } from '../identity/subjects.ts'
 import { epochIn } from '../ids.ts'
+import { insertConversation } from '../log/conversation-store.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, text, validate } from '../rules.ts'
 import { grantsOf } from '../sessions/grants.ts'
@@ -25,7 +26,7 @@ import {
   type VisitorOperation,
 } from '../sessions/model.ts'
 import { sessionContentsOf } from '../sessions/session-content.ts'
-import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { directoryOf, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { browserIdOn } from '../sessions/visitor-ids.ts'
 import { parseEventId } from '../streams/replay-window.ts'
@@ -138,10 +139,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
     core.config,
   )
   const conversation = newConversation(session, core.now())
-  const inserted = await Promise.all([
-    conversationRecordsOf(core).insertConversation(core, conversation),
-    sessionStoreOf(core).insertOnce(session),
-  ])
+  const inserted = await Promise.all([insertConversation(core, conversation), sessionStoreOf(core).insertOnce(session)])
   // Checked only now, because a ban that is set during the inserts may not find the session.
   const bans = await Promise.all([isBrowserBanned(core, session), isNetworkBanned(core, network)])
   if (bans.includes(true)) {

@@ -1,6 +1,8 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
+import type { Core } from '../core.ts'
+import { wakeupsOf } from './wakeups.ts'
 
 /** Default maximum age in milliseconds. It bounds the delay of a change whose wake-up was lost. */
 const defaultMaxAgeMs = 5_000
@@ -10,19 +12,24 @@ const defaultMaxAgeMs = 5_000
  */
 export const announcedMaxAgeMs = 60_000
 
-/**
- * Caches state whose changes must take effect on every core within a second. The bus event
- * `changed` drops the entry. An entry is used only while `isCurrent` confirms that all wake-ups
- * have arrived, and for `maxAgeMs` after its load began.
- */
-export function createLiveCache<V>(options: {
+interface CacheOptions<V> {
   loadMany: (keys: string[]) => Promise<Map<string, V>>
   bus: Bus
   isCurrent: (isRoutine?: boolean) => boolean
   maxEntries: number
   maxAgeMs?: number
   monotonic?: () => number
-}) {
+}
+
+export const liveCacheOf = <V>(core: Core, options: Omit<CacheOptions<V>, 'bus' | 'isCurrent'>) =>
+  createLiveCache({ bus: core.bus, isCurrent: wakeupsOf(core).isCurrent, ...options })
+
+/**
+ * Caches state whose changes must take effect on every core within a second. The bus event
+ * `changed` drops the entry. An entry is used only while `isCurrent` confirms that all wake-ups
+ * have arrived, and for `maxAgeMs` after its load began.
+ */
+export function createLiveCache<V>(options: CacheOptions<V>) {
   const { bus, isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
 
   const load = createBatchLoader(options.loadMany)

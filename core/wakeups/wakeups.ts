@@ -48,7 +48,7 @@ const sweepEveryMs = 60_000
 
 /** Removes old wake-ups. Returns whether none is left. The newest one stays until a later call. */
 export const sweepWakeups = (core: Core): Promise<boolean> =>
-  wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), dateOf(core))
+  wakeupStoreOf(core).removeBefore(dateOf(core, -keptMs), dateOf(core))
 
 export const wakeupJobs = (core: Core) =>
   createJobs(core, { 'sweep of wake-ups': [sweepEveryMs, () => sweepWakeups(core)] })

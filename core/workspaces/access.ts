@@ -118,7 +118,7 @@ export function createAccess(
     }
   }
 
-  async function verify(token: string): Promise<Caller> {
+  async function verify(token: string) {
     const found = known.get(token)
     if (found && found.until > now()) {
       await found.caller.requireActive?.()

@@ -17,10 +17,9 @@ import {
 import type { IdPrefix } from '../ids.ts'
 import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
-import { scheduledDatabase, scheduledStore } from '../test/scheduled-database.ts'
+import { scheduledDatabase } from '../test/scheduled-database.ts'
 import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
-import { workspaceStoreOf } from './workspace-store.ts'
-import { rotateIdentitySecret, setConnectionStatus, updateInstallation } from './workspaces.ts'
+import { findInstallations, rotateIdentitySecret, setConnectionStatus, updateInstallation } from './workspaces.ts'
 
 const cores = testCores({ started: false })
 
@@ -35,9 +34,9 @@ const wakeups = {
 }
 
 function workspacesOn(scheduler: Scheduler) {
-  const { db, secretBox } = cores.core
+  const { secretBox } = cores.core
+  const { collections: db } = scheduledDatabase(scheduler, cores.core.database)
   const core = bareCore({ bus: createBus(), db, secretBox, plannedIds, now: cores.now })
-  workspaceStoreOf.set(core, scheduledStore(scheduler, workspaceStoreOf(cores.core)))
   wakeupsOf.set(core, wakeups as Wakeups)
   return {
     updateInstallation: (...change: Change<typeof updateInstallation>) => updateInstallation(core, ...change),
@@ -60,7 +59,7 @@ function coreOn(scheduler: Scheduler) {
 const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, parameters = runs(80)) =>
   fc.assert(fc.asyncProperty(fc.scheduler(), run), parameters)
 
-const installationOf = async (siteKey: string) => (await workspaceStoreOf(cores.core).findInstallations([siteKey]))[0]!
+const installationOf = async (siteKey: string) => (await findInstallations(cores.core, [siteKey]))[0]!
 
 describe('concurrent writes of operators, in random order', () => {
   it('to different fields of an installation are all stored', async () => {

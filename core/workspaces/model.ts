@@ -174,7 +174,7 @@ export interface PolicySetting {
 }
 
 export interface PolicyChange {
-  changeId: string
+  _id: string
   workspaceId: string
   at: Date
   /** Name of the token or of the operator. */

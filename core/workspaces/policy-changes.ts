@@ -15,7 +15,7 @@ const maxPage = 1_000
 export async function recordPolicyChange<R>(
   core: Core,
   operation: string,
-  change: Omit<PolicyChange, 'changeId' | 'at' | 'isConfirmed'>,
+  change: Omit<PolicyChange, '_id' | 'at' | 'isConfirmed'>,
   write: () => Promise<R>,
 ): Promise<R> {
   const changeId = core.plannedIds('chg', operation)
@@ -33,22 +33,16 @@ export async function recordPolicyChange<R>(
 }
 
 /** Returns a page, newest first; with `target`, only its entries. Errors: `ValidationFailed`. */
-export async function listPolicyChanges(
-  core: Core,
+export function listPolicyChanges(
+  { db }: Core,
   {
     workspaceId,
     target,
     limit = defaultPage,
     pageToken,
   }: { workspaceId: string; target?: string; limit?: number; pageToken?: string },
-): Promise<{ changes: PolicyChange[]; nextPageToken?: string }> {
+) {
   const filter = { workspaceId, ...(target && { target }) }
   const list = `policy changes ${workspaceId}`
-  const read = await readPage(core.db.policyChanges, filter, { list, by: 'at', max: maxPage, limit, pageToken })
-  return {
-    changes: read.page.map(({ _id: changeId, ...change }) => ({ changeId, ...change })),
-    nextPageToken: read.nextPageToken,
-  }
+  return readPage(db.policyChanges, filter, { list, by: 'at', max: maxPage, limit, pageToken })
 }
-
-export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string }

@@ -1,5 +1,6 @@
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { notDeleted } from '../mongodb/not-erasing.ts'
 import { field, messageBody, validate } from '../rules.ts'
 
 /** A text that operators insert with `/shortcut`. It is stored in the document of its workspace. */
@@ -40,7 +41,7 @@ export async function deleteSavedReply(core: Core, workspaceId: string, shortcut
   await core.db.workspaces.updateOne(existing(workspaceId), { $unset: { [`savedReplies.${shortcut}`]: '' } })
 }
 
-const existing = (workspaceId: string) => ({ _id: workspaceId, deleted: { $exists: false } })
+const existing = (workspaceId: string) => ({ _id: workspaceId, ...notDeleted })
 
 /** Excludes `_`, so that no shortcut is the name of a special property. */
 const shortcutIssue = (shortcut: string) =>

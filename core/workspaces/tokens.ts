@@ -1,9 +1,9 @@
 import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { hasDocument, idOnly, idsOf } from '../mongodb/with-id.ts'
+import { findIds, hasDocument } from '../mongodb/with-id.ts'
 import { readPage } from '../page-token.ts'
-import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
+import { announcedMaxAgeMs, liveCacheOf } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 
 /** Key of the cached list, and its id in wake-ups. */
@@ -12,12 +12,13 @@ const tokenIdForm = /^tok_[\w-]{22}$/
 const maxPage = 100
 
 const revokedOf = perCore((core) =>
-  createLiveCache<Set<string>>({
-    bus: core.bus,
-    isCurrent: wakeupsOf(core).isCurrent,
+  liveCacheOf<Set<string>>(core, {
     maxEntries: 1,
     maxAgeMs: announcedMaxAgeMs,
-    loadMany: async () => new Map([[revokedTokens, new Set(await revokedTokenIds(core))]]),
+    async loadMany() {
+      const ids = await findIds(core.db.tokens, { revokedAt: { $exists: true } }, { hint: 'by_revocation' })
+      return new Map([[revokedTokens, new Set(ids)]])
+    },
   }),
 )
 
@@ -30,18 +31,19 @@ export async function requireLiveToken(core: Core, tokenId: string, isRoutine = 
 export async function useToken(
   core: Core,
   {
-    expiresAt,
+    tokenId,
+    subject,
     workspaceId,
-    ...token
+    expiresAt,
   }: { tokenId: string; subject: string; workspaceId?: string | undefined; expiresAt: number },
 ) {
-  await requireLiveToken(core, token.tokenId)
-  const used: Token = {
-    ...token,
+  await requireLiveToken(core, tokenId)
+  const used = {
+    subject,
     ...(workspaceId !== undefined && { workspaceId }),
     ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
   }
-  storeTokenUse(core, used, dateOf(core)).catch(logFailure(core.logger, 'noting the use of a token failed'))
+  storeTokenUse(core, tokenId, used).catch(logFailure(core.logger, 'noting the use of a token failed'))
 }
 
 /**
@@ -75,8 +77,8 @@ export function listTokens(
 }
 
 /** A token that was used or revoked. Contains no secret. */
-export interface Token {
-  tokenId: string
+export interface TokenDocument {
+  _id: string
   /** Absent if the token was revoked before its first use. */
   subject?: string
   workspaceId?: string
@@ -84,20 +86,19 @@ export interface Token {
   expiresAt?: Date
   revokedAt?: Date
   revokedBy?: string
+  /** The time of the last use or of the revocation. */
+  listedAt: Date
+  removeAt?: Date
 }
-
-/** `listedAt` is the time of the last use or of the revocation. */
-export type TokenDocument = { _id: string; listedAt: Date; removeAt?: Date } & Omit<Token, 'tokenId'>
 
 const dayMs = 86_400_000
 /** An invitation may outlive the token that made it by seven days. */
 const keptAfterExpiryMs = 8 * dayMs
 
 /** A token without expiry is forgotten a year after its last use. */
-async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date) {
-  const removeAt = token.expiresAt
-    ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs)
-    : new Date(at.getTime() + 365 * dayMs)
+async function storeTokenUse(core: Core, tokenId: string, token: Omit<TokenDocument, '_id' | 'listedAt'>) {
+  const at = dateOf(core)
+  const removeAt = token.expiresAt ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs) : dateOf(core, 365 * dayMs)
   const use = { ...token, removeAt, lastUsedAt: at, listedAt: at }
   const filter = { _id: tokenId, revokedAt: { $exists: false } }
   const { matchedCount } = await core.db.tokens.updateOne(filter, { $set: use })
@@ -109,7 +110,7 @@ async function storeRevocation(
   core: Core,
   tokenId: string,
   { workspaceId, by, at }: { workspaceId?: string; by: string; at: Date },
-): Promise<boolean> {
+) {
   const revoked = { revokedAt: at, revokedBy: by }
   // A token without expiry stays revoked for good.
   const forever = { expiresAt: { $exists: false }, removeAt: { $exists: true } }
@@ -120,9 +121,4 @@ async function storeRevocation(
   if (workspaceId !== undefined) return false
   // If another process has noted a use meanwhile, the token is revoked by the next call.
   return insertOnce(core.db.tokens, { _id: tokenId, ...revoked, listedAt: at })
-}
-
-async function revokedTokenIds(core: Core): Promise<string[]> {
-  const found = core.db.tokens.find({ revokedAt: { $exists: true } }, { ...idOnly, hint: 'by_revocation' })
-  return idsOf(await found.toArray())
 }

@@ -2,7 +2,8 @@
 interface SlotGroup {
   key: string
   max: number
-  waitingMax: number
+  /** Default: no limit. */
+  waitingMax?: number
 }
 
 export interface Slot {
@@ -33,12 +34,13 @@ export type Slots = ReturnType<typeof createSlots>
 /** Limits how many calls run at once. Others wait, first come, first served. */
 export function createSlots(options: {
   max: number
-  waitingMax: number
+  /** Default: no limit. */
+  waitingMax?: number
   waitMaxMs?: number
   /** Calls `run` after the time, unless the returned function is called first. */
   after?: (ms: number, run: () => void) => () => void
 }) {
-  const { max, waitingMax, waitMaxMs = Number.POSITIVE_INFINITY, after = () => () => {} } = options
+  const { max, waitingMax = Infinity, waitMaxMs = Infinity, after = () => () => {} } = options
   const counts = new Map<string, { running: number; waiting: number }>()
   const waiting = new Set<Waiting>()
   let running = 0
@@ -104,7 +106,8 @@ export function createSlots(options: {
     async enter(groups: readonly SlotGroup[] = [], signal?: AbortSignal): Promise<Slot> {
       signal?.throwIfAborted()
       if (running < max && hasRoom(groups)) return take(groups)
-      if (groups.some(({ key, waitingMax }) => countOf(key).waiting >= waitingMax)) throw new NoSlotError(true)
+      if (groups.some(({ key, waitingMax = Infinity }) => countOf(key).waiting >= waitingMax))
+        throw new NoSlotError(true)
       if (waiting.size >= waitingMax) throw new NoSlotError(false)
       return new Promise((resolve, reject) => {
         const stop = () => {

@@ -16,7 +16,7 @@ export const knownBugs: KnownBug[] = [
     name: 'a restored backup keeps the epochs of its logs',
     faults: ['restore'],
     minutes: 1,
-    changes: [{ folder: 'core/conversations', from: 'epoch: epochIn(history, rest.epoch),', to: 'epoch: rest.epoch,' }],
+    changes: [{ folder: 'core/log', from: 'epoch: epochIn(history, rest.epoch),', to: 'epoch: rest.epoch,' }],
   },
   {
     name: 'a repeated ban skips sessions that are already banned',
@@ -24,8 +24,8 @@ export const knownBugs: KnownBug[] = [
     changes: [
       {
         folder: 'core/sessions',
-        from: 'sessions.find({ ...visitor, endsAt: { $gt: at } }',
-        to: "sessions.find({ ...visitor, status: 'active' }",
+        from: 'findIds(sessions, { ...visitor, endsAt: { $gt: at } }',
+        to: "findIds(sessions, { ...visitor, status: 'active' }",
       },
       {
         folder: 'core/wakeups',
@@ -72,7 +72,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['worker-stopped'],
     minutes: 0.5,
     changes: [
-      { folder: 'core/conversations', from: '  await deliveryWithdrawalOf(core)(redactions)\n', to: '' },
+      { folder: 'core/deliveries', from: '  await withdrawFromDeliveries(core, redactions)\n', to: '' },
       {
         folder: 'core/deliveries',
         from: "{ $or: places, 'message.redactedAt': { $exists: true } }",

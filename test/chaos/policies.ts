@@ -4,10 +4,10 @@ import { MongoClient } from 'mongodb'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { banNetwork } from '../../core/bans/network-bans.ts'
 import { collectionsOf } from '../../core/database/collections.ts'
-import type { SuppressionDocument } from '../../core/leads/model.ts'
+import type { Suppression } from '../../core/leads/model.ts'
 import { createWakeupStore } from '../../core/wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../../core/workspaces/model.ts'
-import { createWorkspaceStore } from '../../core/workspaces/workspace-store.ts'
+import { installationUpdate } from '../../core/workspaces/workspaces.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
 import { newSite } from '../support/resources.ts'
 import { type Answer, type EventStream, startVisitor, type Visitor } from '../support/visitor.ts'
@@ -54,7 +54,7 @@ interface PolicyChange {
 }
 
 const installation = (changed: InstallationSettings, isSeen: PolicyChange['isSeen']): PolicyChange => ({
-  write: ({ db, site }) => createWorkspaceStore(db).updateInstallation(site.siteKey, changed, randomUUID()),
+  write: ({ db, site }) => db.installations.updateOne({ _id: site.siteKey }, installationUpdate(changed)),
   call: ({ workspaces }, { siteKey }) => workspaces.updateInstallation({ siteKey, ...(changed as object) }, options),
   isSeen,
 })
@@ -77,7 +77,11 @@ const changes: Record<string, PolicyChange> = {
   disabling: installation({ enabled: false }, (visit, { recorder }) => isEnded(visit, recorder, 'OriginNotAllowed')),
 
   'a disabled connection': {
-    write: ({ db, site }) => createWorkspaceStore(db).setConnectionStatus(site.connectionId, 'disabled', randomUUID()),
+    write: ({ db, site }) =>
+      db.connections.updateOne(
+        { _id: site.connectionId },
+        { $set: { status: 'disabled' }, $inc: { statusVersion: 1 } },
+      ),
     call: ({ workspaces }, { connectionId }) =>
       workspaces.setConnectionStatus({ connectionId, status: ConnectionStatus.DISABLED }, options),
     isSeen: (visit, { recorder }) => isEnded(visit, recorder, 'ConnectionDisabled'),
@@ -131,7 +135,7 @@ const changes: Record<string, PolicyChange> = {
 }
 
 /** Suppression entries that `write` stores later, by workspace id. */
-const hidden = new Map<string, SuppressionDocument>()
+const hidden = new Map<string, Suppression>()
 
 export const policyNames = Object.keys(changes)
 

@@ -131,8 +131,8 @@ export const seededFaults: SeededFault[] = [
     'C3.53',
     'accepts an assertion twice',
     'core/identity',
-    'if (!(await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, new Date(core.now())))) {',
-    'await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, new Date(core.now()))\n    if (nonce.length === 0) {',
+    'if (!(await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, dateOf(core)))) {',
+    'await consumeNonce(core, { publicSiteKey, nonce, operation, expiresAt }, dateOf(core))\n    if (nonce.length === 0) {',
   ),
   fault(
     'C4.3',

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { readCoreConfig } from '../../core/config.ts'
 import { bareCore } from '../../core/test/core-with.ts'
 import { collectionsWithRule } from '../../core/test/retention-rules.ts'
-import { retentionOf } from '../../core/workspaces/retention.ts'
+import { retentionOf } from '../../core/workspaces/workspaces.ts'
 
 const document = readFileSync(join(import.meta.dirname, '../../docs/retention.md'), 'utf8')
 const [, rows = ''] = document.split('## Each collection')

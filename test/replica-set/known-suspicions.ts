@@ -44,8 +44,8 @@ export const knownSuspicions: KnownSuspicion[] = [
     changes: [
       {
         folder: 'core/conversations',
-        from: '        sequences[index]!.map((sequence) => ({\n          updateOne: {',
-        to: '        sequences[index]!.map((sequence) => ({\n          updateMany: {',
+        from: '      return sequences.map((sequence) => ({\n        updateOne: {',
+        to: '      return sequences.map((sequence) => ({\n        updateMany: {',
       },
     ],
   },

@@ -75,8 +75,8 @@ it('sets the states of messages although the primary steps down', async () => {
   const events = createEventStore(database.collections)
   await events.insert([{ ...event('cnv_1', 1), type: 'message.received', message: { state: 'delivered' } as never }])
   set.faults.inNext({ when: 'before', error: 'NotWritablePrimary', matches: (command) => command === 'update' })
-  const change = { conversationId: 'cnv_1', sequence: 2, messageSequence: 1, isReceipt: true }
-  await applyStates({ db: database.collections }, [{ ...change, state: 'read', from: ['delivered'] }])
+  const receipt = { ...event('cnv_1', 2), messageSequence: 1, data: { state: 'read' as const } }
+  await applyStates({ db: database.collections }, [receipt])
   expect((await events.readAfter({ conversationId: 'cnv_1', after: 0 }, 1))[0]?.currentState).toBe('read')
   expect(set.faults.happened).toBe(1)
 })

@@ -13,7 +13,7 @@ import {
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
-import type { Core } from '../../core.ts'
+import { type Core, dateOf } from '../../core.ts'
 import {
   defaultDisableAfterNotFound,
   defaultPolicy,
@@ -53,7 +53,7 @@ function destinationCalls<Answer>(
   toAnswer: (view: SubscriptionView, at: Date) => Answer,
 ) {
   const once = operatorWrites(core)
-  const show = (view: SubscriptionView) => toAnswer(view, new Date(core.now()))
+  const show = (view: SubscriptionView) => toAnswer(view, dateOf(core))
 
   /** Errors: `SubscriptionNotFound`, also for a lead subscription that is called as a hook. */
   async function get(id: string, by: Requester) {

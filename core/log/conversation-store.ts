@@ -1,7 +1,7 @@
 import type { Core } from '../core.ts'
 import { epochIn } from '../ids.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import type { Conversation, Note, QueuePlace, StoredRating } from './model.ts'
+import type { Conversation, Note, QueuePlace, StoredRating } from './conversation-model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
   _id: string
@@ -43,15 +43,6 @@ export async function insertConversation({ db }: Core, { conversationId, ...rest
     { upsert: true },
   )
   return upsertedCount === 1
-}
-
-/** Stores the session that has taken over the conversation, unless a higher sequence is stored. */
-export async function setLastSession(
-  { db }: Core,
-  conversationId: string,
-  lastSession: { sequence: number; sessionId: string },
-) {
-  await db.conversations.updateOne({ _id: conversationId }, { $max: { lastSession } })
 }
 
 export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } | { rating: StoredRating })

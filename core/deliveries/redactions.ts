@@ -1,19 +1,15 @@
-import { type Core, perCore } from '../core.ts'
+import { findConversation } from '../conversations/conversation-access.ts'
+import { interruptGrowth } from '../conversations/growing-messages.ts'
+import { markApplied } from '../conversations/message-states.ts'
+import { withoutText } from '../conversations/model.ts'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { withdrawal } from '../log/message-model.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { searchIndexOf } from '../search/search-index.ts'
-import { findConversation } from './conversation-access.ts'
-import { interruptGrowth } from './growing-messages.ts'
-import { markApplied } from './message-states.ts'
-import { withoutText } from './model.ts'
-
-/** Removes the texts of withdrawn messages from what is sent to destinations. The deliveries set it. */
-export const deliveryWithdrawalOf = perCore((): ((redactions: LogEvent[]) => Promise<void>) => {
-  throw new Error('deliveryWithdrawalOf is not set')
-})
+import { withdrawFromDeliveries } from './sources.ts'
 
 /**
  * Removes the text of a message for all readers, and from what is sent to destinations. A caller may
@@ -59,6 +55,6 @@ export async function applyRedactions(core: Core, redactions: LogEvent[]) {
       })),
     )
   await searchIndexOf(core).remove(redactions)
-  await deliveryWithdrawalOf(core)(redactions)
+  await withdrawFromDeliveries(core, redactions)
   await markApplied(core, redactions)
 }
