@@ -46,7 +46,7 @@ const setAgent = (core: Core, conversation: Conversation, agent: Agent | undefin
     const previous = current?.agent
     const isSame = previous?.displayName === agent?.displayName && previous?.avatarUrl === agent?.avatarUrl
     if (isSame && current?.operator === operator) return undefined
-    return { agent, ...(operator !== undefined && { operator }), previous }
+    return { agent, operator, previous }
   })
 
 /**

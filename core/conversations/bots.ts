@@ -176,7 +176,7 @@ export async function requestHuman(
       isNew = current?.request?.operationId !== clientOperationId
       if (!isNew) return undefined
       if (current?.isStopped) throw new ServiceError('BotStopped')
-      return { isStopped: true, request: { operationId: clientOperationId, inputHash, at, ...(bot && { bot }) } }
+      return { isStopped: true, request: { operationId: clientOperationId, inputHash, at, bot } }
     },
     at,
   )

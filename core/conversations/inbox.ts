@@ -68,10 +68,10 @@ export const inboxOf = perCore((core) => {
       conversationId,
       lastMessageAt: occurredAt,
       lastSequence: sequence,
-      ...(lastSession && { lastSession }),
-      ...(botAuthor && { botAuthor }),
+      lastSession,
+      botAuthor,
       queue: queuePlaceOf(event),
-      ...(unseenAt && { unseenAt }),
+      unseenAt,
     })
   }
 

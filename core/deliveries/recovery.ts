@@ -45,7 +45,7 @@ function rangeOf({ now }: Core, { since, until, statuses, eventTypes }: Recovery
     issueIf(since >= end, '/until', 'minimum'),
     ...(eventTypes ?? []).map((type, index) => field(`/eventTypes/${index}`, type, oneOf(...allTypes))),
   )
-  return { since, until: end, statuses: statuses ?? [...recoverableStatuses], ...(eventTypes && { eventTypes }) }
+  return { since, until: end, statuses: statuses ?? [...recoverableStatuses], eventTypes }
 }
 
 const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryRange, status: RecoverableStatus) => ({

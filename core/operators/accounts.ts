@@ -136,7 +136,7 @@ export async function inviteOperator(
     account: {
       createdAt: dateOf(core),
       invitedBy: caller.subject,
-      ...(mail && { mail }),
+      mail,
       ...(!known && { role }),
     },
     tokenId: caller.tokenId,

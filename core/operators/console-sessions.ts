@@ -251,7 +251,7 @@ export async function takeLink(core: Core, secret: string): Promise<SignInLink |
 
 /** Returns the newest sessions of a workspace that have not expired. */
 export async function consoleSessionsIn(core: Core, workspaceId: string, operator?: string): Promise<ConsoleSession[]> {
-  const open = { workspaceId, ...notExpired(core), ...(operator !== undefined && { operator }) }
+  const open = { workspaceId, ...notExpired(core), operator }
   return (await core.db.consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
 }
 

@@ -22,7 +22,7 @@ const beginChallenge = (core: Core, challenge: string, browserId: string, origin
   insertAttempt(core, {
     id: attemptId(challenge),
     browserId,
-    ...(origin !== undefined && { origin }),
+    origin,
     expiresAt: dateOf(core, linkLifetimeMs),
   })
 
@@ -35,7 +35,7 @@ async function takeChallenge(core: Core, response: { response?: { clientDataJSON
 }
 
 export async function listPasskeys({ db }: Core, workspaceId: string, operator?: string): Promise<Passkey[]> {
-  const found = db.passkeys.find({ workspaceId, ...(operator !== undefined && { operator }) }).sort({ createdAt: 1 })
+  const found = db.passkeys.find({ workspaceId, operator }).sort({ createdAt: 1 })
   return (await found.toArray()).map(withId)
 }
 

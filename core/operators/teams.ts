@@ -103,7 +103,7 @@ export async function memberOfLink(
   name: string,
 ): Promise<Member> {
   const known = (await listMembers(core, workspaceId)).find((each) => each.id === id)
-  const member = known ?? (role && (await addMember(core, workspaceId, { id, name, role, ...(mail && { mail }) })))
+  const member = known ?? (role && (await addMember(core, workspaceId, { id, name, role, mail })))
   if (!member || !isActive(member)) throw new ServiceError('Unauthenticated')
   return member
 }

@@ -102,6 +102,6 @@ export async function eraseVisitor(core: Core, name: VisitorName, requestedBy: s
 /** Errors: `NotFound`, also for one of another workspace. */
 export async function findErasure(core: Core, erasureId: string, scope: Scope): Promise<Erasure> {
   const found = await core.db.erasures.findOne({ _id: erasureId }, { projection: { visitor: 0, traces: 0 } })
-  const { _id, stage, requestedBy, requestedAt, finishedAt, ...of } = inWorkspace(found ?? undefined, scope)
-  return { erasureId: _id, workspaceId: of.workspaceId, stage, requestedBy, requestedAt, finishedAt }
+  const { _id, ...rest } = inWorkspace(found ?? undefined, scope)
+  return { erasureId: _id, ...rest }
 }

@@ -259,7 +259,7 @@ export async function turnRemoval(
 
 /** Begins a stage at `nextAt`. `ids` replaces the list of what to remove. */
 export async function advanceRemoval(core: Core, removal: Removal, stage: RemovalStage, nextAt: Date, ids?: string[]) {
-  await write(core, removal, { $set: { stage, nextAt, ...(ids && { ids }) } })
+  await write(core, removal, { $set: { stage, nextAt, ids } })
 }
 
 /**

@@ -50,20 +50,16 @@ export function consoleService(router: ConnectRouter, core: Core) {
   }
 
   router.service(ConsoleService, {
-    async createSignInLink({ workspaceId, operator, scopes, owner }, context) {
-      if (owner) {
-        const { workspaceId: only, scopes: held } = callerOf(context)
-        if (only !== undefined || scopesOfRole.owner.some((scope) => !held.has(scope)))
-          throw new ServiceError('PermissionDenied')
-        const made = await createOwnerLink(core, requiredWorkspace(context, workspaceId), operator || newId('op'))
-        return toProto(CreateSignInLinkResponseSchema, made)
-      }
-      const made = await createSignInLink(core, callerOf(context), {
-        workspaceId: requiredWorkspace(context, workspaceId),
-        operator: operator || undefined,
-        scopes,
-      })
-      return toProto(CreateSignInLinkResponseSchema, made)
+    async createSignInLink({ workspaceId: named, operator, scopes, owner }, context) {
+      const caller = callerOf(context)
+      const { workspaceId: only, scopes: held } = caller
+      if (owner && (only !== undefined || scopesOfRole.owner.some((scope) => !held.has(scope))))
+        throw new ServiceError('PermissionDenied')
+      const workspaceId = requiredWorkspace(context, named)
+      const made = owner
+        ? createOwnerLink(core, workspaceId, operator || newId('op'))
+        : createSignInLink(core, caller, { workspaceId, operator: operator || undefined, scopes })
+      return toProto(CreateSignInLinkResponseSchema, await made)
     },
 
     async signIn({ credential, displayName, replacedSecret, workspaceName }) {

@@ -198,11 +198,10 @@ export function operatorService(router: ConnectRouter, core: Core) {
 
 const fromRole = (role: OperatorRole) => nameOf(OperatorRole, role)
 
-function toInvitation({ account, operator, expiresAt, ...link }: SignInLink) {
-  const { role, mail, invitedBy, createdAt } = account!
-  const operatorId = role ? '' : operator
-  const invitationId = publicIdOf(link)
-  return toProto(InvitationSchema, { invitationId, mail, role, operatorId, invitedBy, createdAt, expiresAt })
+function toInvitation(link: SignInLink) {
+  const { account, operator, expiresAt } = link
+  const operatorId = account?.role ? '' : operator
+  return toProto(InvitationSchema, { ...account, operatorId, invitationId: publicIdOf(link), expiresAt })
 }
 
 const toPasskey = (passkey: Passkey) => toProto(PasskeySchema, { ...passkey, passkeyId: passkey.id })

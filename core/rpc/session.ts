@@ -139,26 +139,17 @@ export function sessionService(router: ConnectRouter, core: Core) {
   })
 }
 
-function toSession(
-  session: Session,
-  state: string,
-  { visitorBanned, addressBannedUntil }: Awaited<ReturnType<typeof banOf>>,
-) {
+function toSession(session: Session, state: string, ban: Awaited<ReturnType<typeof banOf>>) {
   const { identity } = session
   return toProto(SessionSchema, {
     ...session,
+    ...identity,
+    ...ban,
     state,
     expiresAt: session.renewableUntil,
     identityState: identity ? 'verified' : 'anonymous',
-    ...(identity && {
-      externalSubject: identity.externalSubject,
-      displayName: identity.displayName,
-      context: identity.context && Object.fromEntries(identity.context),
-      verifiedAt: identity.verifiedAt,
-    }),
-    visitorBanned,
+    context: identity?.context && Object.fromEntries(identity.context),
     addressKnown: session.network !== undefined,
-    addressBannedUntil,
     consent: latestConsent(session),
   })
 }

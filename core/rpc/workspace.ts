@@ -68,7 +68,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
   ) {
     const { siteKey: target } = request
     const { workspaceId } = await findInstallation(core, target, callerWorkspace(context))
-    const subject = { workspaceId, target, ...(settings && { settings }) }
+    const subject = { workspaceId, target, settings }
     const result = await audited(context, request, subject, (operation) => change(operation, workspaceId))
     return { ...result, installation: await findInstallation(core, target, callerWorkspace(context)) }
   }

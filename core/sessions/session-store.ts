@@ -56,9 +56,8 @@ export const sessionStoreOf = perCore((core) => {
     async insertOnce({ sessionId, ...rest }: Session) {
       const afterErasures = await erasureField('afterErasures', [rest.visitorId, rest.identity?.subjectId])
       const session = { ...rest, reviewAt: rest.renewableUntil, ...afterErasures }
-      return (
-        (await sessions.updateOne({ _id: sessionId }, { $setOnInsert: session }, { upsert: true })).upsertedCount === 1
-      )
+      const inserted = await sessions.updateOne({ _id: sessionId }, { $setOnInsert: session }, { upsert: true })
+      return inserted.upsertedCount === 1
     },
 
     async find(sessionIds: string[]) {

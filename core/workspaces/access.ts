@@ -124,7 +124,7 @@ export function createAccess(
       await found.caller.requireActive?.()
       return found.caller
     }
-    const isServiceToken = !unverifiedAudiences(token).includes(workspaceSessionAudience)
+    const isServiceToken = ![unverified(token)?.aud ?? []].flat().includes(workspaceSessionAudience)
     const verified = await (isServiceToken || !workspaceSessions
       ? verifyServiceToken(token)
       : workspaceSessions.verify(token))
@@ -203,18 +203,15 @@ function refusalOf(token: string, error: unknown) {
 const quoted = (text: string) => JSON.stringify(text.slice(0, 64))
 
 function unverifiedSubject(token: string) {
-  try {
-    return quoted(decodeJwt(token).sub ?? '')
-  } catch {
-    return 'a garbled token'
-  }
+  const claims = unverified(token)
+  return claims ? quoted(claims.sub ?? '') : 'a garbled token'
 }
 
-/** Returns unverified audiences. Use them only to choose the verifier. */
-function unverifiedAudiences(token: string) {
+/** Returns claims whose signature nobody has checked. Use them only for the log, and to choose the verifier. */
+function unverified(token: string) {
   try {
-    return [decodeJwt(token).aud ?? []].flat()
+    return decodeJwt(token)
   } catch {
-    return []
+    return undefined
   }
 }

@@ -40,7 +40,7 @@ export async function useToken(
   await requireLiveToken(core, tokenId)
   const used = {
     subject,
-    ...(workspaceId !== undefined && { workspaceId }),
+    workspaceId,
     ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
   }
   storeTokenUse(core, tokenId, used).catch(logFailure(core.logger, 'noting the use of a token failed'))
@@ -57,7 +57,7 @@ export async function revokeToken(
   { subject: by, workspaceId }: { subject: string; workspaceId?: string },
 ) {
   if (!tokenIdForm.test(tokenId)) throw invalid('/tokenId', 'pattern')
-  const revocation = { by, at: dateOf(core), ...(workspaceId !== undefined && { workspaceId }) }
+  const revocation = { by, at: dateOf(core), workspaceId }
   const isKnown = await wakeupsOf(core).changing([revokedTokens], () => storeRevocation(core, tokenId, revocation))
   if (!isKnown) throw new ServiceError('NotFound')
 }
@@ -114,7 +114,7 @@ async function storeRevocation(
   const revoked = { revokedAt: at, revokedBy: by }
   // A token without expiry stays revoked for good.
   const forever = { expiresAt: { $exists: false }, removeAt: { $exists: true } }
-  const found = { _id: tokenId, ...(workspaceId !== undefined && { workspaceId }) }
+  const found = { _id: tokenId, workspaceId }
   await core.db.tokens.updateOne({ ...found, revokedAt: { $exists: false } }, { $set: { ...revoked, listedAt: at } })
   await core.db.tokens.updateOne({ ...found, ...forever }, { $unset: { removeAt: '' } })
   if (await hasDocument(core.db.tokens, found)) return true
