@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 45_300, tokens: 306_100 },
+    limits: { lines: 44_400, tokens: 301_700 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],

@@ -38,6 +38,21 @@ describe('sending', () => {
     }
   })
 
+  it('a message whose answer is lost is not sent again if the stream shows it', async () => {
+    const harness = createClientHarness(server, 'pk_lost_answer')
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.count('message.accepted') === 1 && harness.states()[0] === 'queued')
+    harness.clock.advance(60_000)
+    harness.client.sendMessage('And once more')
+    await until(() => harness.count('message.accepted') === 2)
+
+    expect(server.seen('POST /messages').map(({ body }) => (body as { body: string }).body)).toEqual([
+      'Hello',
+      'And once more',
+    ])
+  })
+
   it('a message is sent after the messages that were written before it, even if sends are slow', async () => {
     const harness = createClientHarness(server, 'pk_event_before_answer')
     await harness.started()
