@@ -50,8 +50,9 @@ const releasedIsRecorded = (root: string): Outcome => {
   const digest = createHash('sha256')
     .update(readFileSync(join(root, released)))
     .digest('hex')
-  const { version, sha256 } = readReleases(root).at(-1)!
-  return { ok: sha256['protos.binpb'] === digest, output: `${released} is not that of ${version} in releases.json.` }
+  const last = readReleases(root).at(-1)
+  const output = `${released} is not that of ${last?.version} in releases.json.`
+  return { ok: !last || last.sha256['protos.binpb'] === digest, output }
 }
 
 const filesIn = (folder: string): Map<string, string> => {
