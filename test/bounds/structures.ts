@@ -69,6 +69,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/wakeups/wakeups.ts': { settlers: 'modules', pending: 'changes of this cluster in 10 s' },
   'core/notices/operator-notices.ts': { failing: 'push services of one run' },
   'core/log/log-heads.ts': { heads: 'LRU of maxEntries' },
+  'core/mongodb/insert-each.ts': { rejected: 'one batch' },
   'core/wakeups/change-confirmations.ts': {
     waiting: 'running calls',
     confirmed: 'the cores',
@@ -97,7 +98,6 @@ export const structures: Record<string, Record<string, string>> = {
   'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals' },
   'core/transport/dispatcher.ts': { methods: 'the methods' },
   'core/transport/http2-sessions.ts': { sessions: '10,000 connections' },
-  'core/transport/json-requests.ts': { parts: 'one message' },
   'core/rpc/watch-conversations.ts': { frames: 'INBOX_QUEUE_MAX, 32 MiB, and a share of 256 MiB (peer)' },
   'core/transport/listener.ts': {
     silent: '10,000 connections',
