@@ -12,6 +12,7 @@ import { addTag } from '../conversations/tags.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
+import { conversationFeedOf } from '../feed/conversation-feed.ts'
 import { runDueRemovals } from '../privacy/removals.ts'
 import { visitorOfSession } from '../privacy/visitor-data.ts'
 import { searchIndexOf } from '../search/search-index.ts'
@@ -137,11 +138,14 @@ export async function placesOfTexts({ name }: TestCores, texts: string[]): Promi
 }
 
 /**
- * Writes the search entries and the wake-ups of all events. Tests must call this before they
- * advance the clock. In production, both are written long before data is removed.
+ * Writes the search entries, feed entries and wake-ups of all events. Tests must call this before they
+ * advance the clock. In production, all are written long before data is removed.
  */
 export const flushAll = ({ cores, opened }: Pick<TestCores, 'cores' | 'opened'>) =>
-  Promise.all([...cores.map((core) => searchIndexOf(core).flush()), ...opened.map((core) => wakeupsOf(core).flush())])
+  Promise.all([
+    ...cores.flatMap((core) => [searchIndexOf(core).flush(), conversationFeedOf(core).flush()]),
+    ...opened.map((core) => wakeupsOf(core).flush()),
+  ])
 
 /**
  * Runs steps until every erasure is finished. Each round advances the clock to the time of the next step, or to the

@@ -77,7 +77,7 @@ const vitest = await startVitest([], {
     testNamePattern: `(^| )(${selected.map((id) => id.replace('.', '\\.')).join('|')}) `,
   }),
   // A test waits while a rate limit refuses its sessions.
-  testTimeout: 120_000,
+  testTimeout: 300_000,
   hookTimeout: 180_000,
   expect: { poll: { timeout: 10_000 } },
 })
