@@ -20,7 +20,7 @@ const attempts = 8
 const reportWithinMs = 120_000
 const handledAtMost = 50
 
-interface UploadOptions {
+export interface UploadOptions {
   /** Gets the sent share, from 0 to 1, if the platform can measure it. */
   onProgress?: (share: number) => void
   signal?: AbortSignal
