@@ -30,7 +30,7 @@ async function modifiedAt(path: string): Promise<number> {
 }
 
 /** Compressors for built files, one for each content encoding, with the highest quality. */
-export const encodings = {
+const encodings = {
   br: (content: Buffer) =>
     promisify(brotliCompress)(content, {
       params: {

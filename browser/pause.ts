@@ -46,8 +46,8 @@ export interface BackoffRange {
 }
 
 /**
- * Returns the delay before a retry. The first has `attempt` 0. The delay is random, from `minMs` to a
- * ceiling that doubles up to `maxMs` (full jitter).
+ * Returns a random delay before a retry, from `minMs` to a ceiling (full jitter). For the first retry, `attempt` is 0;
+ * with each further one, the ceiling doubles, up to `maxMs`.
  */
 export function backoffDelay(attempt: number, range: BackoffRange, random: () => number) {
   const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (attempt + 1))

@@ -25,7 +25,7 @@ const words = new Set([
   ...['tag bad', 'tag ok', 'tag warn', 'tag {0}', 'notice {0}', 'button {0}', 'preview at-{0}', 'shell view-{0}'],
   ...['avatar-mark {0}', 'inbox open{0}', 'message {0}{1}{2}', 'message agent outgoing {0}', 'bold {0}px sans-serif'],
   ...['translate(0 {0})', 'event {0}', 'visited {0}', 'op_{0}', '{0}Form', 'report-{0}.csv', '· {0} ms', 'HTTP {0}'],
-  ...['signed out', 'screenshot is incomplete', 'useConsole was called outside of the console context'],
+  ...['signed out', 'screenshot is incomplete'],
 ])
 /** Paths of icons, selectors, addresses and keys of the storage. */
 const isCode = (text: string) =>

@@ -89,7 +89,7 @@ function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: stri
   return phone === undefined ? undefined : { kind: 'phone', value: text, normal: phone }
 }
 
-/** Splits a text into rows and cells, as in RFC 4180. Cells are trimmed, and each row has one that is not empty. */
+/** Splits a text into rows and cells, as in RFC 4180. Trims the cells, and leaves out rows without content. */
 function readRows(content: string) {
   const text = useLineFeeds(content)
   const rows: { line: number; cells: string[] }[] = []

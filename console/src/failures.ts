@@ -64,13 +64,15 @@ export function describeFailure(error: unknown): Failure {
     issues,
     // The core adds details to its errors, so an error without them may come from a call that succeeded. With
     // `OperationInProgress`, the first call with the same key may still be running.
-    ambiguous: code === 'OperationInProgress' || (info ? failedBehind : unknownOutcome).includes(failure.code),
+    ambiguous:
+      code === 'OperationInProgress' || (info ? ambiguousCodes : ambiguousWithoutDetails).includes(failure.code),
     text: texts[code] ?? textOf(failure.code, issues, info?.retryAfter),
   }
 }
 
-const failedBehind = [Code.Unavailable, Code.Internal]
-const unknownOutcome = [...failedBehind, Code.Unknown, Code.DeadlineExceeded, Code.Canceled]
+/** With these codes the call may have succeeded, also if the core added details. */
+const ambiguousCodes = [Code.Unavailable, Code.Internal]
+const ambiguousWithoutDetails = [...ambiguousCodes, Code.Unknown, Code.DeadlineExceeded, Code.Canceled]
 
 const codeTexts: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]: 'Your session is no longer valid. Sign in again.',
@@ -99,6 +101,6 @@ function issueText({ path, rule }: { path: string; rule: string }) {
   return `${words.filter(Boolean).join(' ') || 'A field'} ${rules[rule] ?? 'is not allowed'}`
 }
 
-/** Returns the name of a field, or the number of an entry. A part that only groups fields has an empty name. */
+/** Returns the words for one part of a path: a name of a field, or a number from 1. Groups of fields have no words. */
 const wordOf = (part: string) =>
   /^\d+$/.test(part) ? `${Number(part) + 1}` : translate((fieldNames as Record<string, string>)[part] ?? part)

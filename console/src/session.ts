@@ -241,7 +241,7 @@ export function createSessionCalls(request: typeof fetch) {
   }
 
   return {
-    /** Returns no session if there is none. */
+    /** Resolves to undefined if this browser has no session. */
     current: () => call<WorkspaceSession | undefined>('current'),
     signIn: (credential: Credential, names: SignInNames) =>
       call<WorkspaceSession>('sign-in', { ...credential, ...names }),

@@ -45,7 +45,7 @@ export type Fault = {
   issues?: { path: string; rule: string }[]
 }
 
-/** Starts a core with data in memory, served at the gateway's paths for the console. Tests can inject faults. */
+/** Starts a core with its data in memory, at the gateway's paths that the console calls. Tests can inject faults. */
 export async function startFakeCore() {
   const calls: { method: string; message: unknown }[] = []
   const faults = new Map<string, Fault[]>()

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Lag in milliseconds from which the share grows, and over which it grows to the whole time. */
+/** From a lag of `fromMs` on, the share grows. When the lag is `overMs` more, the share is the whole time. */
 const grows = { fromMs: 1_000, overMs: 2_000 }
 
 /**
  * Returns a function that runs pieces of background work, each after a pause, so that they do not delay
  * database calls for messages. Pauses of pieces that run at the same time add up. After an idle time,
- * work starts at once. The `signal` of a piece ends its pause, and `atOnce` skips it.
+ * work starts at once. A piece with `atOnce` has no pause. The `signal` of a piece ends its pause early.
  */
 export function createPace(options: {
   /** Maximum share of the time that the work takes. Default: no limit. */

@@ -28,7 +28,7 @@ const readsOf = perCore((core) => {
   }
 })
 
-/** A caller without a scope may access every workspace. Errors: `NotFound`. */
+/** Finds a conversation of the caller. Errors: `NotFound`, also for a conversation of another workspace. */
 export async function findConversation(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
   return inWorkspace(await readsOf(core).load(conversationId), scope)
 }

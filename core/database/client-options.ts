@@ -52,7 +52,7 @@ export function createMongoClient(
   }
 }
 
-/** Makes the driver look at its pool ten times a minute, and not ten times a second; it has no public option. */
+/** Lets the driver check its pool of connections each 6 s. It would do so each 100 ms, and has no public option. */
 export function restingClient(client: MongoClient): MongoClient {
   if (!client.options.minPoolSize) Object.assign(client.options, { minPoolSizeCheckFrequencyMS: 6_000 })
   return client

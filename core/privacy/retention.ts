@@ -39,7 +39,7 @@ type Days = ReturnType<typeof retentionOf>
 
 const dayMs = 86_400_000
 
-/** Returns the time before which data is removed; undefined without a limit. */
+/** Returns the time before which data is removed. Returns undefined for 0 days, which mean no limit. */
 const cutOffOf = (core: Core, days: number) => (days === 0 ? undefined : dateOf(core, -days * dayMs))
 
 /** Time until the next review of old data that is kept for another reason. */

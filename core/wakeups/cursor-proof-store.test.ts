@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createCursorProof } from './cursor-proof-store.ts'
 
 /** Creates a proof. Each written beat waits for `confirm` or `refuse`. */
-function newScene(isNeeded?: () => boolean) {
+function newScene(isNeeded = () => true) {
   const scene = { time: 0, beats: [] as ObjectId[], waiting: [] as PromiseWithResolvers<void>[] }
   const proof = createCursorProof(
     (id) => {

@@ -20,7 +20,7 @@ const lostAfterMs = 5_000
 export function createCursorProof(
   writeBeat: (id: ObjectId) => Promise<unknown>,
   monotonic: () => number,
-  isNeeded: () => boolean = () => true,
+  isNeeded: () => boolean,
 ) {
   let proven: number | undefined
   let pending: { id: ObjectId; startedAt: number; confirmedAt?: number; isReceived: boolean } | undefined

@@ -68,9 +68,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       refusesOrigin = isRefused
     },
 
-    /**
-     * Ends all sessions of a site key. The streams of these sessions get the event, and their calls get the refusal.
-     */
+    /** Ends all sessions of a site key. Their streams get the event, and their later calls get the refusal. */
     endSessions(siteKey: SiteKey, event: string, refusal: Refusal) {
       for (const session of sites.get(siteKey)?.sessions.values() ?? []) {
         sessions.endSession(session, event, refusal)

@@ -135,7 +135,7 @@ function canNotify() {
 const storeName = 'conversations'
 const keptMs = 7 * 86_400_000
 
-/** Stores the latest message of each conversation in IndexedDB, whose transactions are serialized over all tabs. */
+/** Stores in IndexedDB which message of each conversation a tab has claimed. Transactions of all tabs run one by one. */
 function createClaims(owner: string) {
   const opening = open(`service.console.alerts ${owner}`).then((database) => {
     removeOld(database, Date.now() - keptMs)

@@ -6,8 +6,8 @@ import { language } from '../language.ts'
 import { createAlerts, createTabFocus, type TabFocus } from './alerts.ts'
 
 /**
- * Reports whether the operator looks at the console, and at which conversation. Returns who else looks at it.
- * Absent for sessions without an account.
+ * The call that tells the service whether the operator looks at the console, and at which conversation. Its answer
+ * names who else looks at that conversation. Sessions without an account have no such call.
  */
 type Report = Api['operators']['reportAttention']
 

@@ -29,7 +29,8 @@ export function useConversationActions(thread: Thread) {
   })
   const switchBot = act(async () => {
     const isStopped = thread.conversation.peek()?.bot?.stopped
-    await thread.take(api.messaging[isStopped ? 'resumeBot' : 'stopBot']({ conversationId }))
+    const call = isStopped ? api.messaging.resumeBot : api.messaging.stopBot
+    await thread.take(call({ conversationId }))
     return isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.'
   })
   function offerUndo() {

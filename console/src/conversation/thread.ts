@@ -253,7 +253,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
     }
   }
 
-  /** Takes the conversation that a call returns. */
+  /** Shows the conversation that a call returns, here and in the list. */
   async function take(call: Promise<{ conversation?: Conversation }>) {
     const { conversation } = await call
     if (conversation) onConversation(conversation)

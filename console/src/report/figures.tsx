@@ -8,7 +8,7 @@ const duration = (seconds: number | undefined) => (seconds === undefined ? '–'
 const score = (value: number | undefined) =>
   value === undefined ? '–' : value.toLocaleString(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
-/** The fields of a row that a chart can show, with their names and how their values are written. */
+/** The figures that a chart can show. Each has a name, and a function that writes its value. */
 const measures = {
   conversations: ['Conversations', String],
   medianAnswerSeconds: ['Median time to the first answer', duration],

@@ -1,7 +1,7 @@
 import { useConsole } from '../console-context.ts'
-import { Form, TextField, useForm } from '../ui/form.tsx'
+import { Entries, Form, TextField, useForm } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
-import { Card, FailureNotice, IconButton, Notice } from '../ui/page.tsx'
+import { Card, FailureNotice, Notice } from '../ui/page.tsx'
 import type { SubscriptionPart } from './destinations.ts'
 
 /** Shows the names of the custom headers. Values are never shown again. */
@@ -33,24 +33,10 @@ export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
           Enter the values for the new destination.
         </Notice>
       )}
-      {headers.length > 0 && (
-        <ul class="entries">
-          {headers.map((header) => (
-            <li key={header.name}>
-              <span class="mono breakable">
-                {header.name}: {header.masked}
-              </span>
-              <IconButton
-                icon="close"
-                label={`Remove ${header.name}`}
-                onClick={() =>
-                  run(() => save(others(header.name))).then((isDone) => isDone && announcer.say('Header removed.'))
-                }
-              />
-            </li>
-          ))}
-        </ul>
-      )}
+      <Entries
+        of={headers.map(({ name, masked }) => [name, `${name}: ${masked}`])}
+        onRemove={(name) => run(() => save(others(name))).then((isDone) => isDone && announcer.say('Header removed.'))}
+      />
       <FailureNotice failure={failure} />
       <Form
         form={form}

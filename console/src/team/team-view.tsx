@@ -162,17 +162,17 @@ function LinkToCopy({ secret, text }: { secret: string; text: string }) {
 }
 
 function Invite({ onChange }: { onChange: () => void }) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const [made, setMade] = useState<{ secret: string; text: string }>()
   const form = useForm({
     start: { mail: '', role: String(OperatorRole.OPERATOR) },
     async save({ mail, role }) {
       const { secret, mailed } = await api.operators.inviteOperator({ mail: mail.trim(), role: Number(role) })
       setMade({ secret, text: mailed ? `It was mailed to ${mail.trim()} too.` : 'Send it to your colleague.' })
-      announcer.say('Invitation created.')
       form.set({ mail: '' })
       onChange()
     },
+    done: 'Invitation created.',
   })
   return (
     <Card title="Invite a colleague">

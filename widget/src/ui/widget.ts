@@ -70,8 +70,9 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   let shownLocale: string | undefined
   let isOpen = false
   let newCount = 0
-  /** The text of the message field while no panel shows it, and the one that the page has written into it. */
+  /** Text of the message field while no panel shows it. */
   let draft = ''
+  /** Text that the page last wrote with `prefill`. */
   let prefilled = ''
   /** Session record that an earlier page stored, as JSON. Empty once this page has a session. */
   let storedRecord = ''
@@ -239,7 +240,8 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       prefilled: () => prefilled,
     })
     mounted.panel = panel
-    panel.setDraft((draft !== prefilled && draft) || client.draft() || draft)
+    // The visitor's text wins over that of the page.
+    panel.setDraft(draft === prefilled ? client.draft() || draft : draft || client.draft())
     shell.setLocale(chosen)
     shell.frame.append(panel.element)
     shell.button.setAttribute('aria-controls', panelId)

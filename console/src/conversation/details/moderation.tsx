@@ -14,12 +14,11 @@ const addressBans = [
 ] as const
 
 export function Moderation({ thread, session, name }: { thread: Thread; session: Session; name: string }) {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const { sessionId, state, visitorBanned, addressKnown, addressBannedUntil } = session
   const isVerified = session.identityState === 'verified'
-  async function act(call: Promise<{ session?: Session }>, done: string) {
+  async function act(call: Promise<{ session?: Session }>) {
     thread.setSession((await call).session)
-    announcer.say(done)
   }
 
   return (
@@ -49,7 +48,8 @@ export function Moderation({ thread, session, name }: { thread: Thread; session:
             title={`Revoke ${name}’s session?`}
             action="Revoke session"
             danger
-            onConfirm={() => act(api.sessions.revokeSession({ sessionId }), 'Session revoked.')}
+            done="Session revoked."
+            onConfirm={() => act(api.sessions.revokeSession({ sessionId }))}
           >
             <p>
               This session ends within a second on every page where it is open and cannot be reopened. The visitor is
@@ -62,7 +62,8 @@ export function Moderation({ thread, session, name }: { thread: Thread; session:
             button="Lift ban"
             title={`Lift the ban on ${name}?`}
             action="Lift ban"
-            onConfirm={() => act(api.sessions.unbanVisitor({ sessionId }), 'Ban lifted.')}
+            done="Ban lifted."
+            onConfirm={() => act(api.sessions.unbanVisitor({ sessionId }))}
           >
             <p>The visitor can start a new session. Sessions that the ban ended stay ended.</p>
           </DialogButton>
@@ -74,10 +75,11 @@ export function Moderation({ thread, session, name }: { thread: Thread; session:
             action="Ban visitor"
             danger
             start={{ reason: '', seconds: '' }}
+            done="Visitor banned."
             onConfirm={({ reason, seconds }) => {
               const addressBanSeconds = Number(seconds) || undefined
               const ban = { sessionId, reason: reason.trim(), addressBanSeconds }
-              return act(api.sessions.banVisitor(ban), 'Visitor banned.')
+              return act(api.sessions.banVisitor(ban))
             }}
           >
             {({ draft, field }) => (
