@@ -1,6 +1,6 @@
 // `npm run backup` and `npm run restore`: back up and restore a database and the secrets of a data folder.
 
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { isDeepStrictEqual, parseArgs } from 'node:util'
@@ -34,11 +34,16 @@ const stampOf = (at: Date) => at.toISOString().replaceAll(':', '-')
 
 const commands = { backup, restore }
 
-/** Writes a backup, verifies it, and removes the oldest ones. With `--drill`, also restores it and starts a core. */
+/**
+ * Writes a backup and verifies it. Without a file or folder, writes it into the folder of backups, and removes the
+ * oldest ones there. With `--drill`, also restores it and starts a core.
+ */
 async function backup(run: Run) {
   const { backups, passphrase, folder, file, keep, flags } = run
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const path = file ?? join(folder, `service-${stampOf(new Date())}.backup`)
+  const name = `service-${stampOf(new Date())}.backup`
+  const isFolder = file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()
+  const path = isFolder ? join(file, name) : (file ?? join(folder, name))
   const content = await write(run, path)
   await backups.record('backup')
   console.log(`Backed up and verified ${documentsIn(content)} documents: ${path}`)

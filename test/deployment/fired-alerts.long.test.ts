@@ -62,11 +62,14 @@ async function startTraffic({ newVisitor, operator, service, receiver }: Monitor
     sent += 1
   }
 
+  // A send does not wait for the one before, which can take longer than the windows of the rules.
   const ended = (async () => {
+    const running: Promise<void>[] = []
     while (!stopped.signal.aborted) {
-      await send().catch(() => {})
-      await delay(200, undefined, { signal: stopped.signal }).catch(() => {})
+      running.push(send().catch(() => {}))
+      await delay(500, undefined, { signal: stopped.signal }).catch(() => {})
     }
+    await Promise.all(running)
   })()
   return {
     sent: () => sent,

@@ -145,5 +145,6 @@ it('keeps the newest backups only, and no other file', async () => {
   expect(names.filter((name) => name.startsWith('service-'))).toHaveLength(2)
   expect(names).toContain('notes.txt')
   expect(names.filter((name) => name.startsWith('replaced-'))).toHaveLength(2)
+  expect(await role('backup', [dataDir])).toContain(join(dataDir, 'service-'))
   await service.stop()
 })

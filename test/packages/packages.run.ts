@@ -152,9 +152,14 @@ test.each(['vue', 'svelte'])(
     const { page, complaints } = await open(project)
     await page.getByRole('button', { name: /^Open chat/ }).waitFor()
     expect(gateway.sessionCount('pk_friendly')).toBe(0)
+    await page.evaluate(() => (globalThis as never as { darken?: () => void }).darken?.())
     await page.getByRole('button', { name: 'Help' }).click()
     await page.getByText('We are online').waitFor()
     expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    const dialog = page.getByRole('dialog')
+    const colorScheme = () =>
+      dialog.evaluate((element) => element.ownerDocument.defaultView!.getComputedStyle(element).colorScheme)
+    if (name === 'vue') await expect.poll(colorScheme).toBe('dark')
     expect(complaints).toEqual([])
   },
 )

@@ -1,4 +1,4 @@
-import { onMounted, shallowRef, watch } from 'vue'
+import { onMounted, shallowRef, watch, watchEffect } from 'vue'
 import {
   createServiceWidgetLoader,
   type ServiceWidget,
@@ -31,14 +31,9 @@ export function useServiceWidget(options: () => ServiceWidgetOptions) {
       },
       { immediate: true },
     )
-    watch(
-      () => options().theme,
-      (theme = 'auto') => widget.value?.setTheme(theme),
-    )
-    watch(
-      () => options().locale,
-      (locale) => widget.value?.setLocale(locale),
-    )
+    // The chat is loaded later than the launcher, and gets the theme and the language of that time.
+    watchEffect(() => widget.value?.setTheme(options().theme ?? 'auto'))
+    watchEffect(() => widget.value?.setLocale(options().locale))
   })
   return { loader, widget }
 }

@@ -10,4 +10,5 @@ declare module 'vue' {
     onChange: (value: Value, before: Value | undefined, onCleanup: (cleanup: () => void) => void) => void,
     options?: { immediate: true },
   ): void
+  export function watchEffect(effect: () => void): void
 }
