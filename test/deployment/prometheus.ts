@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
+import { createSlots } from '../../platform/concurrency/slots.ts'
 import { freePort, startProgram } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -90,12 +91,15 @@ export async function startPrometheus(folder: string, targets: Targets): Promise
     }),
   )
 
-  async function discover(next: Targets) {
-    for (const [job, addresses] of Object.entries(next)) {
-      await writeFile(join(folder, `${job}.new`), JSON.stringify([{ targets: addresses }]))
-      await rename(join(folder, `${job}.new`), join(folder, `${job}.json`))
-    }
-  }
+  // Tests that run concurrently change the targets.
+  const turns = createSlots({ max: 1 })
+  const discover = (next: Targets) =>
+    turns.run(async () => {
+      for (const [job, addresses] of Object.entries(next)) {
+        await writeFile(join(folder, `${job}.new`), JSON.stringify([{ targets: addresses }]))
+        await rename(join(folder, `${job}.new`), join(folder, `${job}.json`))
+      }
+    })
 
   await discover(targets)
   const port = await freePort()
