@@ -166,11 +166,8 @@ export async function runWith(
 
     async function waitForRecovery() {
       say('faults ended; waiting for recovery')
-      const parts = [...service.gateways, ...service.cores, ...service.workers]
-      await waitForNone('parts not ready', async () => {
-        const ready = await Promise.all(parts.map(({ url }) => isReady(url)))
-        return ready.filter((each) => !each).length
-      })
+      for (const { name, url } of [...service.gateways, ...service.cores, ...service.workers])
+        await waitForNone(`${name} not ready`, async () => ((await isReady(url)) ? 0 : 1))
       draining.abort()
       const sending = Promise.all(clients).then(() => Promise.all(visitors.map(({ sent }) => sent)))
       // The signal ends the timer. Otherwise the timer would keep the process running.
