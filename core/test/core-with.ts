@@ -13,11 +13,14 @@ export const coreWith = <C extends object>(core: C, replaced: Partial<C>): C =>
     },
   })
 
+/** Members of a core, or as much of each as a test needs. */
+type Members = { [Name in keyof Core]?: unknown }
+
 /** Creates a core that has these members and no parts. */
-export const bareCore = (members: object): Core => new Core(members as Core)
+export const bareCore = (members: Members): Core => new Core(members as Core)
 
 /** Creates a core whose logs are in this store, or in parts of one. */
-export function logCore(store: Partial<EventStore>, members: object = {}): Core {
+export function logCore(store: Partial<EventStore>, members: Members = {}): Core {
   const core = bareCore({ bus: createBus(), metrics: createCoreMetrics(), now: Date.now, ...members })
   eventsOf.set(core, store as EventStore)
   return core

@@ -6,8 +6,9 @@ import { createBus } from '../../core/bus.ts'
 import { createSharedBytes } from '../../core/concurrency/shared-bytes.ts'
 import type { RunningCore } from '../../core/context.ts'
 import { visitorPresenceOf } from '../../core/conversations/visitor-presence.ts'
-import { watchEvents } from '../../core/rpc/watch-events.ts'
-import type { SubscriptionSink } from '../../core/streams/stream-subscriptions.ts'
+import { unreadFramesOf, watchEvents } from '../../core/rpc/watch-events.ts'
+import { visitorAccessOf } from '../../core/sessions/visitor-access.ts'
+import { type SubscriptionSink, streamSubscriptionsOf } from '../../core/streams/stream-subscriptions.ts'
 import { bareCore } from '../../core/test/core-with.ts'
 import { wakeupsOf } from '../../core/wakeups/wakeups.ts'
 
@@ -41,25 +42,22 @@ function startGateway(authorize: () => Promise<unknown>) {
   const closed: unknown[] = []
   let opened = 0
   let sink: SubscriptionSink | undefined
-  const unreadFrames = createSharedBytes(256 * 2 ** 20)
   const core = bareCore({
-    visitorAccess: { authorize },
-    availabilityOf: async () => ({ online: true }),
     db: { conversations: { find: () => ({ toArray: async () => [] }) } },
     bus: createBus(),
     now: Date.now,
-    unreadFrames,
-    streamSubscriptions: {
-      async open(request: { sink: SubscriptionSink }) {
-        sink = request.sink
-        opened += 1
-        return { number: opened }
-      },
-      close: (subscription: unknown) => void closed.push(subscription),
-    },
   }) as RunningCore
+  visitorAccessOf.set(core, { authorize } as never)
+  streamSubscriptionsOf.set(core, {
+    async open(request: { sink: SubscriptionSink }) {
+      sink = request.sink
+      opened += 1
+      return { number: opened }
+    },
+    close: (subscription: unknown) => void closed.push(subscription),
+  } as never)
   wakeupsOf.set(core, { isCurrent: () => true } as never)
-  return { core, closed, opened: () => opened, sink: () => sink!, unreadFrames }
+  return { core, closed, opened: () => opened, sink: () => sink! }
 }
 
 const subscribe = (id: number) =>
@@ -68,7 +66,10 @@ const subscribe = (id: number) =>
   })
 
 it('a gateway that uses the id of an open subscription is disconnected, and all its subscriptions end', async () => {
-  const { core, closed, opened } = startGateway(async () => ({ session: { conversationId: 'cnv_1' } }))
+  const { core, closed, opened } = startGateway(async () => ({
+    session: { conversationId: 'cnv_1' },
+    installation: {},
+  }))
   async function* commands() {
     yield subscribe(1)
     await new Promise((resolve) => setImmediate(resolve))
@@ -81,7 +82,7 @@ it('a gateway that uses the id of an open subscription is disconnected, and all 
 })
 
 it('a gateway that sends refused subscriptions and reads nothing is disconnected', async () => {
-  const { core, unreadFrames } = startGateway(async () => Promise.reject(new Error('refused')))
+  const { core } = startGateway(async () => Promise.reject(new Error('refused')))
   let sent = 0
   async function* commands() {
     for (; sent < 1_000_000; sent += 1) {
@@ -101,7 +102,7 @@ it('a gateway that sends refused subscriptions and reads nothing is disconnected
     }, 10)
   })
   expect((await frames.next()).done).toBe(true)
-  const free = unreadFrames.join(Number.POSITIVE_INFINITY)
+  const free = unreadFramesOf(core).join(Number.POSITIVE_INFINITY)
   expect(free.take(256 * 2 ** 20)).toBe(true)
 })
 
