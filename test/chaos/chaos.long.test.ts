@@ -14,7 +14,10 @@ it('a short chaos run with all faults finds no violation', async () => {
   expect(report.folder).toBeUndefined()
 })
 
-/** What a run must have observed. A rule about something that never happens could not fail. */
+/**
+ * What the runs must have observed. A rule about something that never happens could not fail. On a busy machine, one
+ * run is too short for all of it.
+ */
 const observed: Entry['kind'][] = [
   'acknowledged',
   'event',
@@ -30,15 +33,19 @@ const observed: Entry['kind'][] = [
   'answer',
 ]
 
-it('a short chaos run over a simulated replica set finds no violation', async () => {
-  const { stop, ...set } = await startSimulatedSet()
-  const lines: string[] = []
-  const say = (line: string) => void lines.push(line)
-  const report = await runChaos({ seed: 1, seconds: 40, visitors: 6, faults: simulatedFaults, say, ...set })
-  await stop()
-  expect(report.violations, lines.join('\n')).toEqual([])
-  expect(report.operations).toBeGreaterThan(50)
-  expect(observed.filter((kind) => !report.observations[kind])).toEqual([])
+it('short chaos runs over a simulated replica set find no violation', async () => {
+  const missing = new Set(observed)
+  for (let seed = 1; seed <= 3 && missing.size > 0; seed += 1) {
+    const { stop, ...set } = await startSimulatedSet()
+    const lines: string[] = []
+    const say = (line: string) => void lines.push(line)
+    const report = await runChaos({ seed, seconds: 40, visitors: 6, faults: simulatedFaults, say, ...set })
+    await stop()
+    expect(report.violations, lines.join('\n')).toEqual([])
+    expect(report.operations).toBeGreaterThan(50)
+    for (const kind of observed) if (report.observations[kind]) missing.delete(kind)
+  }
+  expect([...missing]).toEqual([])
 })
 
 it('a chaos run whose engine never comes back ends with a report and keeps its folder', async () => {
