@@ -166,8 +166,9 @@ export async function runWith(
 
     async function waitForRecovery() {
       say('faults ended; waiting for recovery')
-      for (const { name, url } of [...service.gateways, ...service.cores, ...service.workers])
-        await waitForNone(`${name} not ready`, async () => ((await isReady(url)) ? 0 : 1))
+      const isUp = ({ name, url }: { name: string; url: string }) =>
+        waitForNone(`${name} not ready`, async () => ((await isReady(url)) ? 0 : 1))
+      await Promise.all([...service.gateways, ...service.cores, ...service.workers].map(isUp))
       draining.abort()
       const sending = Promise.all(clients).then(() => Promise.all(visitors.map(({ sent }) => sent)))
       // The signal ends the timer. Otherwise the timer would keep the process running.
