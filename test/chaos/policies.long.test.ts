@@ -30,5 +30,8 @@ it('a policy change during traffic takes effect on every gateway and stream, eve
     }
   })
   expect(report.violations, lines.join('\n')).toEqual([])
-  expect(lines.filter((line) => / seen after /.test(line))).toHaveLength(3 * policyNames.length)
+  expect(
+    lines.filter((line) => / seen after /.test(line)),
+    lines.join('\n'),
+  ).toHaveLength(3 * policyNames.length)
 })
