@@ -2,9 +2,15 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import fastify, { type FastifyInstance, type FastifyPluginAsync, type onRequestHookHandler } from 'fastify'
+import fastify, {
+  type FastifyInstance,
+  type FastifyPluginAsync,
+  type LightMyRequestResponse,
+  type onRequestHookHandler,
+} from 'fastify'
 import { escapeHtml } from '../../contract/html.ts'
 import { WIDGET_PREFIX } from '../../contract/public-api.ts'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import { asOpenApi31 } from './api-document.ts'
 import steps from './getting-started.json' with { type: 'json' }
 
@@ -28,6 +34,9 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   let reference: Promise<FastifyInstance> | undefined
   const encoded = new Map<Encoding, Promise<Buffer>>()
+  /** Pages and descriptions by path, which many spellings can name. Clients that do not read share the bytes. */
+  const found = createLruCache<LightMyRequestResponse>(8)
+  let openApi31: Buffer | undefined
   app.addHook('onSend', async (request, reply, payload) => {
     const type = String(reply.getHeader('content-type') ?? '')
     if (type.startsWith('text/html')) reply.header('content-security-policy', pagePolicy(String(payload)))
@@ -45,13 +54,19 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
   app.get(`${DOCS_PREFIX}/getting-started`, { schema: { hide: true } }, async ({ protocol, host }, reply) =>
     reply.type('text/html; charset=utf-8').send(gettingStartedPage(`${protocol}://${host}`)),
   )
-  app.get(`${DOCS_PREFIX}/openapi-3.1.json`, { schema: { hide: true } }, async () => asOpenApi31(app.swagger()))
+  app.get(`${DOCS_PREFIX}/openapi-3.1.json`, { schema: { hide: true } }, async (_request, reply) => {
+    openApi31 ??= Buffer.from(JSON.stringify(asOpenApi31(app.swagger())))
+    return reply.type('application/json; charset=utf-8').send(openApi31)
+  })
   for (const path of ['', '/*'])
     app.get(`${DOCS_PREFIX}${path}`, { schema: { hide: true } }, async ({ url }, reply) => {
       reference ??= startReference(app)
-      const { statusCode, headers, payload } = await (await reference).inject(url)
+      const path = url.split('?', 1)[0]!
+      const answer = found.get(path) ?? (await (await reference).inject(url))
+      const { statusCode, headers, rawPayload } = answer
+      if (statusCode === 200 && !path.endsWith('.js')) found.set(path, answer)
       for (const name of ['content-type', 'location'] as const) if (headers[name]) reply.header(name, headers[name])
-      return reply.code(statusCode).send(payload)
+      return reply.code(statusCode).send(rawPayload)
     })
 }
 
