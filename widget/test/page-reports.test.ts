@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { PageContext } from '../src/vocabulary/types.ts'
-import { createClientHarness, settled, until } from './client-harness.ts'
+import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
 const { clock, server, restart } = serverPerTest()
@@ -94,4 +94,38 @@ describe('page reports', () => {
     await until(() => reports().length === 2)
     expect(count('error')).toBe(0)
   })
+})
+
+it('a receipt that failed is repeated while the stream runs, and ends after eight attempts', async () => {
+  let isBroken = true
+  let failed = 0
+  const { client, clock } = createClientHarness(server, 'pk_friendly', {
+    options: {
+      platform: {
+        async fetch(input, init) {
+          if (!isBroken || !String(input).endsWith('/messages/receipts')) return fetchFromPage(input, init)
+          failed += 1
+          throw new TypeError('Load failed')
+        },
+      },
+    },
+  })
+  void client.start()
+  await until(() => client.connection() === 'online')
+  const received = () => server.seen('POST /messages/receipts').map(({ body }) => body?.state)
+  const pass = () => clock.advance(1_000)
+  server.conversation('pk_friendly').agentSays('Yes, we do.')
+  await until(() => failed === 2, pass)
+  client.markRead()
+  isBroken = false
+  await until(() => received().includes('read'), pass)
+  expect(received()).toEqual(['delivered', 'read'])
+
+  isBroken = true
+  failed = 0
+  server.conversation('pk_friendly').agentSays('To Graz too.')
+  await until(() => failed === 8, pass)
+  clock.advance(600_000)
+  await settled()
+  expect(failed).toBe(8)
 })

@@ -1,5 +1,6 @@
 import { isTeam } from '../../../browser/chat/messages.ts'
 import { createReceipts } from '../../../browser/chat/receipts.ts'
+import { createPause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import { createTabStream } from '../../../browser/tab-stream.ts'
 import { createConversation } from '../messages/conversation.ts'
@@ -7,6 +8,7 @@ import { createHistory } from '../messages/history.ts'
 import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
+import { retrying } from '../transport/retrying.ts'
 import { isKnownCommand, isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { Emitter } from '../vocabulary/events.ts'
 import type {
@@ -114,6 +116,7 @@ export function createVisit(deps: VisitDeps) {
     },
   })
 
+  const receiptPause = createPause(platform.clock)
   const sendReceipt = createReceipts({
     received: () =>
       conversation.messages
@@ -123,8 +126,14 @@ export function createVisit(deps: VisitDeps) {
         ),
     readTo: () => session.notes().readTo ?? 0,
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,
+    // An answer that the service does not know to be read is mailed.
     report: (upToSequence, state) =>
-      withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)),
+      retrying(() => withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)), {
+        pause: receiptPause,
+        random: platform.random,
+        attempts: 8,
+        isEnough: () => closed,
+      }),
   })
   const unfollow = platform.lifecycle.subscribe((signal) => {
     if (opened && signal === 'visible') void sendReceipt()
@@ -233,6 +242,7 @@ export function createVisit(deps: VisitDeps) {
   function stop() {
     stream?.stop()
     history.stop()
+    receiptPause.end()
     unfollow()
   }
 
@@ -278,6 +288,7 @@ export function createVisit(deps: VisitDeps) {
       onState(state) {
         if (state === 'online') {
           tab.onOnline()
+          receiptPause.hurry()
           void sendReceipt()
         }
         deps.onConnection(state)
