@@ -108,7 +108,6 @@ describe.each([
 ])('the most expensive requests of %s', (_, sessions) => {
   it.each(visitorRequests)(
     '%s are answered or refused with Retry-After, and nothing else stops',
-    { timeout: 180_000 },
     async (name, times, request) => {
       const requests = attackers
         .slice(0, sessions)
@@ -131,15 +130,11 @@ const operatorCases = callers.flatMap((caller) =>
 describe('the most expensive reads of operators and services', () => {
   it.each(
     operatorCases.map(({ caller, request: [name, times], factor }, index) => [times * factor, name, caller, index]),
-  )(
-    '%i × %s of %s are answered or refused, and nothing else stops',
-    { timeout: 180_000 },
-    async (_times, _name, _caller, index) => {
-      const { caller, request, factor } = operatorCases[index as number]!
-      const [name, times, call] = request as DearRequest<ReturnType<typeof operatorCallers>[string]>
-      const made = operatorCallers(stack, attackers[0]!.session)[caller]!
-      const requests = Array.from({ length: times * factor }, () => () => call(made))
-      await expectOthersUnharmed(`${name} of ${caller}`, requests, caller === callers[0])
-    },
-  )
+  )('%i × %s of %s are answered or refused, and nothing else stops', async (_times, _name, _caller, index) => {
+    const { caller, request, factor } = operatorCases[index as number]!
+    const [name, times, call] = request as DearRequest<ReturnType<typeof operatorCallers>[string]>
+    const made = operatorCallers(stack, attackers[0]!.session)[caller]!
+    const requests = Array.from({ length: times * factor }, () => () => call(made))
+    await expectOthersUnharmed(`${name} of ${caller}`, requests, caller === callers[0])
+  })
 })
