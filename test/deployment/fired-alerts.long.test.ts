@@ -26,6 +26,8 @@ const notFired = {
   ServiceWakeupsMissed: 'needs more than one lost wake-up each second, again and again',
   ServiceDatabaseSlow: '`test/operator/slow-database.long.test.ts` slows the database; here it is frozen',
   ServiceDatabaseDiskFull: 'needs a full disk',
+  ServiceLogLinesDropped: 'needs a full disk; `dev/test/full-log-disk.test.ts` has one, and reads the metric',
+  ServicePartRestarts: 'needs three starts within half a minute here, for which a busy machine is too slow',
   ServiceDatabaseDiskFills: 'needs a day of growth',
   ServiceDestinationFails: 'its limit is an hour',
   ServiceFollowerBehind: 'needs more sends than a core follows for five minutes',
