@@ -164,7 +164,7 @@ describe('the console, used with the keyboard only', () => {
     { width: 390, height: 844 },
   ]
   const views = [
-    ['conversations', 'Maria Huber'],
+    ['conversations?queue=open', 'Maria Huber'],
     ['conversations/cnv_maria/details', 'customer-4711'],
     ['leads', 'Li Wei'],
     ['leads/lead_maria', 'maria@example.org'],
@@ -226,7 +226,7 @@ describe('the console, used with the keyboard only', () => {
 })
 
 itLong('single-key shortcuts can be turned off and stay off after a reload', async () => {
-  const page = await browser.open(core, 'conversations')
+  const page = await browser.open(core, 'conversations?queue=open')
   await page.getByRole('button', { name: 'Keyboard shortcuts' }).click()
   await page.getByRole('switch', { name: 'Single-key shortcuts' }).press('Space')
   await page.keyboard.press('Escape')
@@ -249,7 +249,7 @@ itLong('on a phone, the navigation shows the present area', async () => {
 })
 
 itLong('on a phone, the list, the conversation and the details are separate pages with back links', async () => {
-  const page = await browser.open(core, 'conversations', { viewport: { width: 390, height: 844 } })
+  const page = await browser.open(core, 'conversations?queue=open', { viewport: { width: 390, height: 844 } })
   await page.getByText('Maria Huber').first().click()
   await page.getByRole('textbox', { name: 'Reply' }).waitFor()
   expect(await page.locator('.conversations').isVisible()).toBe(false)
