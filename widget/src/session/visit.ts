@@ -116,7 +116,7 @@ export function createVisit(deps: VisitDeps) {
     },
   })
 
-  const receiptPause = createPause(platform.clock)
+  const repeating = { pause: createPause(platform.clock), random: platform.random, attempts: 8, isEnough: () => closed }
   const sendReceipt = createReceipts({
     received: () =>
       conversation.messages
@@ -128,12 +128,7 @@ export function createVisit(deps: VisitDeps) {
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,
     // An answer that the service does not know to be read is mailed.
     report: (upToSequence, state) =>
-      retrying(() => withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)), {
-        pause: receiptPause,
-        random: platform.random,
-        attempts: 8,
-        isEnough: () => closed,
-      }),
+      retrying(() => withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)), repeating),
   })
   const unfollow = platform.lifecycle.subscribe((signal) => {
     if (opened && signal === 'visible') void sendReceipt()
@@ -242,7 +237,7 @@ export function createVisit(deps: VisitDeps) {
   function stop() {
     stream?.stop()
     history.stop()
-    receiptPause.end()
+    repeating.pause.end()
     unfollow()
   }
 
@@ -288,7 +283,7 @@ export function createVisit(deps: VisitDeps) {
       onState(state) {
         if (state === 'online') {
           tab.onOnline()
-          receiptPause.hurry()
+          repeating.pause.hurry()
           void sendReceipt()
         }
         deps.onConnection(state)
