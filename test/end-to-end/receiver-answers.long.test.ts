@@ -199,8 +199,7 @@ const answer = fc
     cut(before + text).map((pieces): Answer => ({ pieces, isClosing, ends })),
   )
 
-// On a busy machine, a worker may renew a short lease too late. The delivery is then sent once more.
-const test = testDeliveries({ settings: { DELIVERY_ATTEMPT_DEADLINE_MS: 60_000, DELIVERY_LEASE_MS: 300_000 } })
+const test = testDeliveries({ settings: { DELIVERY_ATTEMPT_DEADLINE_MS: 60_000 } })
 const answers = fc.sample(answer, isLong ? 2_000 : 50)
 /** Number of attempts that are awaited. */
 const rounds = isLong ? 9 : 4
@@ -276,9 +275,10 @@ it('each answer of a destination has its response class and its number of reques
   }
   for (const [index, { ends, pieces }] of answers.entries()) {
     const [responseClass, count] = ends
-    const found = [ResponseClass[ended[index]!.responseClass], requests[index]]
-    expect
-      .soft(found, JSON.stringify(String(Buffer.concat(pieces)).slice(0, 300)))
-      .toEqual([responseClass, Math.min(count, rounds)])
+    // On a busy machine, a round takes longer than the first pauses, and may have two attempts.
+    const found = [ResponseClass[ended[index]!.responseClass], Math.min(requests[index]!, rounds)]
+    const answer = JSON.stringify(String(Buffer.concat(pieces)).slice(0, 300))
+    expect.soft(found, answer).toEqual([responseClass, Math.min(count, rounds)])
+    expect.soft(requests[index], answer).toBeLessThanOrEqual(count)
   }
 })
