@@ -274,11 +274,13 @@ it('each answer of a destination has its response class and its number of reques
     if (open.length > 0 && round < rounds) test.advance(dueAt * 1000 - test.now())
   }
   for (const [index, { ends, pieces }] of answers.entries()) {
-    const [responseClass, count] = ends
-    // On a busy machine, a round takes longer than the first pauses, and may have two attempts.
-    const found = [ResponseClass[ended[index]!.responseClass], Math.min(requests[index]!, rounds)]
+    const [responseClass, most] = ends
+    const count = Math.min(most, rounds)
+    const { responseClass: found, attemptNumber } = ended[index]!
     const answer = JSON.stringify(String(Buffer.concat(pieces)).slice(0, 300))
-    expect.soft(found, answer).toEqual([responseClass, Math.min(count, rounds)])
-    expect.soft(requests[index], answer).toBeLessThanOrEqual(count)
+    expect.soft([ResponseClass[found], Math.min(attemptNumber, rounds)], answer).toEqual([responseClass, count])
+    // A repeat that begins while the clock is advanced loses its lease, and is sent once more.
+    if (count === 1) expect.soft(requests[index], answer).toBe(1)
+    else expect.soft(requests[index], answer).toBeGreaterThanOrEqual(count)
   }
 })
