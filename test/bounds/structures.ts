@@ -35,7 +35,7 @@ export const structures: Record<string, Record<string, string>> = {
     pending: 'open streams',
     stopTimers: 'two timers',
   },
-  'gateway/docs/docs-routes.ts': { encoded: 'the encodings' },
+  'gateway/docs/docs-routes.ts': { encoded: 'the encodings', found: 'LRU of 8' },
   'gateway/core-calls/grant-cache.ts': { calls: 'LRU of GRANTS_MAX' },
   'gateway/core-calls/answer-cache.ts': {
     accepted: 'LRU by size',
