@@ -18,7 +18,7 @@ export const knownSuspicions: KnownSuspicion[] = [
       {
         folder: 'core/database',
         from: "appName: 'service-migrate',",
-        to: "appName: 'service-migrate',\n    socketTimeoutMS: settings.timeoutMs,",
+        to: "appName: 'service-migrate',\n    socketTimeoutMS: timeoutMs,",
       },
     ],
   },
