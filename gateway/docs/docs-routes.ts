@@ -34,7 +34,7 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   let reference: Promise<FastifyInstance> | undefined
   const encoded = new Map<Encoding, Promise<Buffer>>()
-  /** Pages and descriptions by path, which many spellings can name. Clients that do not read share the bytes. */
+  /** Answers by path, at most 8, because a path has many spellings. Clients that read slowly share the bytes. */
   const found = createLruCache<LightMyRequestResponse>(8)
   let openApi31: Buffer | undefined
   app.addHook('onSend', async (request, reply, payload) => {

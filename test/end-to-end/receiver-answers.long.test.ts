@@ -271,16 +271,19 @@ it('each answer of a destination has its response class and its number of reques
     const retried = last.filter(({ nextRetryAt }) => nextRetryAt)
     open = retried.map(({ deliveryId }) => deliveryId)
     const dueAt = Math.max(...retried.map(({ nextRetryAt }) => Number(nextRetryAt!.seconds) + 1))
-    if (open.length > 0 && round < rounds) test.advance(dueAt * 1000 - test.now())
+    if (open.length === 0 || round === rounds) break
+    // On a busy machine, first repeats begin before. The step of the clock would end their leases.
+    await until('no attempt to be under way', async () => {
+      const soon = { $lte: new Date(test.now() + 1_000) }
+      return (await core.db.deliveries.countDocuments({ $or: [{ status: 'sending' }, { dueAt: soon }] })) === 0
+    })
+    test.advance(Math.max(0, dueAt * 1000 - test.now()))
   }
   for (const [index, { ends, pieces }] of answers.entries()) {
-    const [responseClass, most] = ends
-    const count = Math.min(most, rounds)
-    const { responseClass: found, attemptNumber } = ended[index]!
-    const answer = JSON.stringify(String(Buffer.concat(pieces)).slice(0, 300))
-    expect.soft([ResponseClass[found], Math.min(attemptNumber, rounds)], answer).toEqual([responseClass, count])
-    // A repeat that begins while the clock is advanced loses its lease, and is sent once more.
-    if (count === 1) expect.soft(requests[index], answer).toBe(1)
-    else expect.soft(requests[index], answer).toBeGreaterThanOrEqual(count)
+    const [responseClass, count] = ends
+    const found = [ResponseClass[ended[index]!.responseClass], requests[index]]
+    expect
+      .soft(found, JSON.stringify(String(Buffer.concat(pieces)).slice(0, 300)))
+      .toEqual([responseClass, Math.min(count, rounds)])
   }
 })

@@ -113,13 +113,19 @@ it('a receipt that failed is repeated while the stream runs, and ends after eigh
   void client.start()
   await until(() => client.connection() === 'online')
   const received = () => server.seen('POST /messages/receipts').map(({ body }) => body?.state)
-  const pass = () => clock.advance(1_000)
+  const pass = () => clock.advance(100)
   server.conversation('pk_friendly').agentSays('Yes, we do.')
   await until(() => failed === 2, pass)
+  isBroken = false
+  await until(() => received().includes('delivered'), pass)
+  isBroken = true
   client.markRead()
+  await until(() => failed === 4, pass)
   isBroken = false
   await until(() => received().includes('read'), pass)
   expect(received()).toEqual(['delivered', 'read'])
+  // A new stream would repeat it too.
+  expect(server.seen('GET /events')).toHaveLength(1)
 
   isBroken = true
   failed = 0

@@ -116,7 +116,7 @@ export function createVisit(deps: VisitDeps) {
     },
   })
 
-  const repeating = { pause: createPause(platform.clock), random: platform.random, attempts: 8, isEnough: () => closed }
+  const retries = { pause: createPause(platform.clock), random: platform.random, attempts: 8, isEnough: () => closed }
   const sendReceipt = createReceipts({
     received: () =>
       conversation.messages
@@ -126,9 +126,9 @@ export function createVisit(deps: VisitDeps) {
         ),
     readTo: () => session.notes().readTo ?? 0,
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,
-    // An answer that the service does not know to be read is mailed.
+    // Without this receipt, the service mails an answer that the visitor has read.
     report: (upToSequence, state) =>
-      retrying(() => withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)), repeating),
+      retrying(() => withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)), retries),
   })
   const unfollow = platform.lifecycle.subscribe((signal) => {
     if (opened && signal === 'visible') void sendReceipt()
@@ -237,7 +237,7 @@ export function createVisit(deps: VisitDeps) {
   function stop() {
     stream?.stop()
     history.stop()
-    repeating.pause.end()
+    retries.pause.end()
     unfollow()
   }
 
@@ -283,7 +283,7 @@ export function createVisit(deps: VisitDeps) {
       onState(state) {
         if (state === 'online') {
           tab.onOnline()
-          repeating.pause.hurry()
+          retries.pause.hurry()
           void sendReceipt()
         }
         deps.onConnection(state)
