@@ -63,10 +63,11 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
       reference ??= startReference(app)
       const path = url.split('?', 1)[0]!
       const answer = found.get(path) ?? (await (await reference).inject(url))
-      const { statusCode, headers, rawPayload } = answer
+      const { statusCode, headers, payload, rawPayload } = answer
       if (statusCode === 200 && !path.endsWith('.js')) found.set(path, answer)
       for (const name of ['content-type', 'location'] as const) if (headers[name]) reply.header(name, headers[name])
-      return reply.code(statusCode).send(rawPayload)
+      // Fastify gives an empty buffer the type of a file.
+      return reply.code(statusCode).send(statusCode === 200 ? rawPayload : payload)
     })
 }
 

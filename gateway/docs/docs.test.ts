@@ -287,6 +287,13 @@ describe('docs page', () => {
     expect((await fetch(`${url}/livez`)).headers.get('content-security-policy')).not.toContain('script-src')
   })
 
+  test('has one address, and its redirect is no file', async () => {
+    const { url } = await shared()
+    const redirect = await fetch(`${url}/docs`, { redirect: 'manual' })
+    expect([redirect.status, redirect.headers.get('location')]).toEqual([301, '/docs/'])
+    expect(redirect.headers.get('content-type')).not.toBe('application/octet-stream')
+  })
+
   test('can call the API with the origin that the reader enters', async () => {
     const { url } = await shared()
     const trial = (headers: Record<string, string>) =>
