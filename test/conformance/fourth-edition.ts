@@ -236,8 +236,11 @@ export function fourthEditionRules(suite: () => Suite): void {
     await messaging.assignAgent({ conversationId, agent: { displayName: 'Ada Berger' }, operatorId })
     expect((await call('UpdateOwnAccount', { name: 'Ada Lindqvist' })).status).toBe(200)
     const assignee = { case: 'operatorId' as const, value: operatorId }
-    const { conversations } = await messaging.listConversations({ workspaceId, assignee })
-    expect(conversations).toMatchObject([{ conversationId, assignedOperatorId: operatorId }])
+    const listed = await until('the conversation in the list', async () => {
+      const { conversations } = await messaging.listConversations({ workspaceId, assignee })
+      return conversations.length > 0 && conversations
+    })
+    expect(listed).toMatchObject([{ conversationId, assignedOperatorId: operatorId }])
   })
 
   rule('C8.33', async () => {
