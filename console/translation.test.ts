@@ -1,8 +1,12 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { RetentionSchema } from '#proto/workspace/v1/workspace_pb.js'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { RetentionSchema, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { eventList } from '../contract/event-list.ts'
+import { actionText } from './src/changes/changes-view.tsx'
 import german from './src/languages/de.json' with { type: 'json' }
 import fieldNames from './src/languages/field-names.json' with { type: 'json' }
 import { textsIn } from './translation.ts'
@@ -49,13 +53,31 @@ const programs = [
 /** Parts that the core takes from a variable. */
 const variable = [...RetentionSchema.fields.map(({ localName }) => localName), 'email', 'phone']
 
-it('every field of a form that the service can refuse has a name in both languages', () => {
-  const core = join(import.meta.dirname, '../core')
+const core = join(import.meta.dirname, '../core')
+/** The calls of operators that are recorded: methods whose body calls one of the functions that do so. */
+const recorded = ['workspace.ts', 'session.ts', 'leads/destinations.ts']
+  .flatMap((file) => readFileSync(join(core, 'rpc', file), 'utf8').split(/^ {4}(?=(?:async )?\w+(?:\(|: \())/m))
+  .filter((code) => /\b(audited|deletion|changed|changedInstallation)\(/.test(code))
+  .flatMap((code) => code.match(/^(?:async )?(\w+)/)?.[1] ?? [])
+const recordedMethods = [WorkspaceService, SessionService, LeadService, HookService]
+  .flatMap(({ methods }) => methods)
+  .filter(({ localName }) => recorded.includes(localName))
+const recordedFields = recordedMethods
+  .flatMap(({ input }) => input.fields.flatMap((each) => [each, ...(each.message?.fields ?? [])]))
+  .map(({ localName }) => localName)
+  .filter((name) => !programs.includes(name))
+
+it('every recorded change has a name', () => {
+  expect(recordedMethods.map(({ name }) => name)).toContain('DeleteHook')
+  expect(recordedMethods.map(({ name }) => name).filter((name) => actionText(name) === name)).toEqual([])
+})
+
+it('every field that the service can refuse, or records as changed, has a name in both languages', () => {
   const written = globSync('**/*.ts', { cwd: core })
     .filter((path) => !/\.test\.ts|^test\//.test(path))
     .flatMap((path) => [...readFileSync(join(core, path), 'utf8').matchAll(/['`](?:\$\{\w+\})?(\/[\w$/{}.]+)['`]/g)])
     .flatMap(([, path = '']) => path.split('/').filter((part) => /^[a-z]\w*$/.test(part)))
-  const refused = [...written, ...variable]
+  const refused = [...written, ...variable, ...recordedFields]
   expect([...new Set(refused)].filter((part) => !(part in fieldNames) && !programs.includes(part))).toEqual([])
   expect(Object.keys(fieldNames).filter((part) => !refused.includes(part))).toEqual([])
   expect(Object.values(fieldNames).filter((name) => name !== '' && !(name in german))).toEqual([])

@@ -3,6 +3,8 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { translate } from './language.ts'
 import fieldNames from './languages/field-names.json' with { type: 'json' }
 
+const names: Record<string, string> = fieldNames
+
 /** A failed call, described for an operator. */
 export interface Failure {
   /** States the problem and what the operator can do. */
@@ -91,16 +93,13 @@ function textOf(code: Code, issues: Failure['issues'], retryAfter = 5) {
   return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'The form has an invalid value.'
 }
 
-function issueText({ path, rule }: { path: string; rule: string }) {
-  // Forms for suppressions send a single entry, so the text omits the entry's index.
-  const words = path
-    .replace(/^\/entries\/\d+/, '')
-    .split('/')
-    .slice(1)
-    .map(wordOf)
-  return `${words.filter(Boolean).join(' ') || 'A field'} ${rules[rule] ?? 'is not allowed'}`
-}
+// Forms for suppressions send a single entry, so the text omits the entry's index.
+const issueText = ({ path, rule }: { path: string; rule: string }) =>
+  `${fieldWords(path.replace(/^\/entries\/\d+/, '').split('/')) || 'A field'} ${rules[rule] ?? 'is not allowed'}`
 
-/** Returns the words for one part of a path: a name of a field, or a number from 1. Groups of fields have no words. */
-const wordOf = (part: string) =>
-  /^\d+$/.test(part) ? `${Number(part) + 1}` : translate((fieldNames as Record<string, string>)[part] ?? part)
+/** Returns the words for the parts of a path: names of fields, and numbers from 1. Groups of fields have no words. */
+export const fieldWords = (path: string[]) =>
+  path
+    .map((part) => (/^\d+$/.test(part) ? `${Number(part) + 1}` : translate(names[part] ?? part)))
+    .filter(Boolean)
+    .join(' ')

@@ -1,5 +1,6 @@
 import type { PolicyChange } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
 import { backTo } from '../router.ts'
 import { PagedList, usePages } from '../ui/load.tsx'
 import { Empty, Page, When } from '../ui/page.tsx'
@@ -18,7 +19,14 @@ const actions: Record<string, string> = {
   DeleteInstallation: 'Website deleted',
   DeleteConnection: 'Connection deleted',
   DeleteSubscription: 'Destination deleted',
+  DeleteHook: 'Event hook deleted',
+  DeleteWorkspace: 'Workspace deleted',
+  RestoreWorkspace: 'Workspace restored',
+  RevokeSession: 'Session of a visitor ended',
 }
+
+const valueText = (value: string) =>
+  /^(true|\w+_ENABLED)$/.test(value) ? 'Enabled' : /^(false|\w+_DISABLED)$/.test(value) ? 'Disabled' : value
 
 export const actionText = (action: string) => actions[action] ?? action
 
@@ -40,21 +48,14 @@ export function ChangesView() {
 
 function ChangeRow({ change }: { change: PolicyChange }) {
   const { action, actor, at, target, confirmed } = change
-  // For example `capabilities.typing: false`.
-  const settings = change.settings.map(({ name, value }) => `${name}: ${value}`).join(', ')
+  const settings = change.settings.map(({ name, value }) => `${fieldWords(name.split('.'))}: ${valueText(value)}`)
   return (
     <li class="table-row">
       <span class="table-main">
         <span class="table-title">{actionText(action)}</span>
-        {settings && <span class="hint mono breakable">{settings}</span>}
+        {settings.length > 0 && <span class="hint breakable">{settings.join(', ')}</span>}
         <span class="hint breakable">
-          by {actor}
-          {target && (
-            <>
-              {' · '}
-              <span class="mono">{target}</span>
-            </>
-          )}
+          by {actor} {target && <span class="mono">· {target}</span>}
         </span>
       </span>
       {!confirmed && <span class="tag warn">Result unknown</span>}
