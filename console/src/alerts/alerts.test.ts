@@ -1,51 +1,16 @@
+import { setImmediate } from 'node:timers/promises'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { signal } from '@preact/signals'
+import { IDBFactory, IDBObjectStore } from 'fake-indexeddb'
+import { createStore, get, set } from 'idb-keyval'
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { type Conversation, ConversationSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { until } from '../../../test/support/until.ts'
 import { localStore } from '../storages.ts'
 import { createAlerts } from './alerts.ts'
 
-/** IndexedDB as the tabs of a browser share it: requests are answered later, and transactions run one after the other. */
-function createDatabases(isFull = false) {
-  const stored = new Map<string, unknown>()
-  let last = Promise.resolve()
-  const transaction = () => {
-    const steps: (() => void)[] = []
-    const request = (run: () => unknown) => {
-      const made = { result: undefined as unknown, onsuccess() {} }
-      steps.push(() => {
-        made.result = run()
-        made.onsuccess()
-      })
-      return made
-    }
-    const store = {
-      get: (key: string) => request(() => structuredClone(stored.get(key))),
-      put: (value: unknown, key: string) => request(() => stored.set(key, structuredClone(value))),
-      openCursor: () => request(() => null),
-    }
-    const made = { objectStore: () => store, oncomplete() {}, onabort() {} }
-    last = last.then(async () => {
-      for (let step = steps.shift(); step; step = steps.shift()) {
-        step()
-        await Promise.resolve()
-      }
-      if (isFull) made.onabort()
-      else made.oncomplete()
-    })
-    return made
-  }
-  const open = () => {
-    const request = { result: { transaction }, onsuccess() {} }
-    queueMicrotask(() => request.onsuccess())
-    return request
-  }
-  return { open, ended: () => last }
-}
-
 const shown: string[] = []
-let databases: ReturnType<typeof createDatabases>
 
 beforeEach(() => {
   class RecordedNotification {
@@ -55,15 +20,15 @@ beforeEach(() => {
     }
   }
   shown.length = 0
-  databases = createDatabases()
   vi.stubGlobal('window', { Notification: RecordedNotification })
   vi.stubGlobal('Notification', RecordedNotification)
-  vi.stubGlobal('indexedDB', databases)
+  vi.stubGlobal('indexedDB', new IDBFactory())
   localStore.setItem('service.console.alerts', 'on')
 })
 afterEach(() => {
   localStore.removeItem('service.console.alerts')
   vi.unstubAllGlobals()
+  vi.restoreAllMocks()
 })
 
 const at = Date.UTC(2026, 10, 1)
@@ -81,6 +46,8 @@ const conversation = (sequence: number, body: string) =>
     },
   } as MessageInitShape<typeof ConversationSchema>)
 
+const claims = () => createStore('service.console.alerts ada', 'conversations')
+
 /** A tab without the focus, whose inbox has one conversation. */
 function openTab(first: Conversation) {
   const conversations = signal(new Map([['cnv_1', first]]))
@@ -93,7 +60,9 @@ function openTab(first: Conversation) {
     stop,
     async receive(sequence: number, body: string) {
       conversations.value = new Map([['cnv_1', conversation(sequence, body)]])
-      for (let turn = 0; turn < 20; turn += 1) await databases.ended()
+      // Waits for its turn behind the transactions of this tab.
+      await get('cnv_1', claims())
+      await setImmediate()
     },
   }
 }
@@ -112,8 +81,18 @@ it('notifies once of a message that several tabs receive, and not again in a tab
 })
 
 it('notifies of a message if the storage is full', async () => {
-  databases = createDatabases(true)
-  vi.stubGlobal('indexedDB', databases)
+  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(() => {
+    throw new DOMException('full', 'QuotaExceededError')
+  })
   await openTab(conversation(1, 'Before')).receive(2, 'Do you ship to Graz?')
   expect(shown).toEqual(['Do you ship to Graz?'])
+})
+
+it('forgets after a week which messages were claimed', async () => {
+  const week = 7 * 86_400_000
+  await set('cnv_old', { sequence: 1, at: Date.now() - week - 1 }, claims())
+  await set('cnv_new', { sequence: 1, at: Date.now() - week + 60_000 }, claims())
+  openTab(conversation(1, 'Before'))
+  await until('the removal', async () => !(await get('cnv_old', claims())))
+  expect(await get('cnv_new', claims())).toBeTruthy()
 })

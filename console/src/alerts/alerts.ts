@@ -1,4 +1,5 @@
 import { effect, signal } from '@preact/signals'
+import { createStore, delMany, entries, type UseStore, update } from 'idb-keyval'
 import type { Conversation } from '#proto/messaging/v1/messaging_pb.js'
 import { createChime } from '../../../browser/chat/chime.ts'
 import { isUnread, visitorName } from '../inbox/conversation-record.ts'
@@ -132,54 +133,39 @@ function canNotify() {
   }
 }
 
-const storeName = 'conversations'
+interface Claim {
+  sequence: number
+  at: number
+}
+
 const keptMs = 7 * 86_400_000
 
-/** Stores in IndexedDB which message of each conversation a tab has claimed. Transactions of all tabs run one by one. */
+/** Stores which message of each conversation a tab has claimed. Transactions of all tabs run one by one. */
 function createClaims(owner: string) {
-  const opening = open(`service.console.alerts ${owner}`).then((database) => {
-    removeOld(database, Date.now() - keptMs)
-    return database
-  })
-  opening.catch(() => {})
+  const store = createStore(`service.console.alerts ${owner}`, 'conversations')
+  removeOld(store, Date.now() - keptMs).catch(() => {})
 
   /**
    * Returns true for the first caller per message, over all tabs, unless a later message was claimed.
    * Rejects if the storage fails.
    */
   return async (conversationId: string, sequence: number) => {
-    const transaction = (await opening).transaction(storeName, 'readwrite')
-    const store = transaction.objectStore(storeName)
-    const found = store.get(conversationId)
     let isFirst = false
-    found.onsuccess = () => {
-      isFirst = (found.result?.sequence ?? 0) < sequence
-      if (isFirst) store.put({ sequence, at: Date.now() }, conversationId)
+    const claim = (found?: Claim) => {
+      isFirst = !found || found.sequence < sequence
+      return isFirst ? { sequence, at: Date.now() } : found!
     }
-    return new Promise<boolean>((resolve, reject) => {
-      transaction.oncomplete = () => resolve(isFirst)
-      transaction.onabort = () => reject(transaction.error)
-    })
+    await update(conversationId, claim, store)
+    return isFirst
   }
 }
 
-function open(name: string): Promise<IDBDatabase> {
-  return new Promise((resolve, reject) => {
-    const request = indexedDB.open(name, 1)
-    request.onupgradeneeded = () => request.result.createObjectStore(storeName)
-    request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error)
-  })
-}
-
-function removeOld(database: IDBDatabase, before: number) {
-  const request = database.transaction(storeName, 'readwrite').objectStore(storeName).openCursor()
-  request.onsuccess = () => {
-    const cursor = request.result
-    if (!cursor) return
-    if (cursor.value.at < before) cursor.delete()
-    cursor.continue()
-  }
+async function removeOld(store: UseStore, before: number) {
+  const old = (await entries<string, Claim>(store)).filter(([, { at }]) => at < before)
+  await delMany(
+    old.map(([conversationId]) => conversationId),
+    store,
+  )
 }
 
 const prefix = 'service.console.focus '

@@ -18,15 +18,12 @@ for (const type of ['pointerdown', 'pointerup', 'pointercancel'] as const)
 function afterPress(action: () => void) {
   if (!isPressed) return action()
   const released = new AbortController()
+  const release = () => {
+    released.abort()
+    action()
+  }
   for (const type of ['pointerup', 'pointercancel'] as const)
-    addEventListener(
-      type,
-      () => {
-        released.abort()
-        action()
-      },
-      { capture: true, signal: released.signal },
-    )
+    addEventListener(type, release, { capture: true, signal: released.signal })
 }
 
 interface FieldProps {
