@@ -50,9 +50,7 @@ export function createMessageLog(context: RowContext) {
   let firstNewKey: string | undefined
   let lastKey: string | undefined
   // Keep the newest message visible when the message field grows or the keyboard of a phone opens.
-  const resizes = new ResizeObserver(() => {
-    if (followsEnd) toEnd()
-  })
+  const resizes = new ResizeObserver(followEnd)
   resizes.observe(scroller)
   /** Rows of unread messages of which the visitor has seen at least a half, or several lines. */
   const seen = new WeakSet<Element>()
@@ -120,8 +118,7 @@ export function createMessageLog(context: RowContext) {
 
     /** Scrolls back to the same place after the element was removed from the page for a moment. */
     restoreScroll() {
-      if (followsEnd) toEnd()
-      else scroller.scrollTop = top
+      scroller.scrollTop = followsEnd ? scroller.scrollHeight : top
     },
 
     dispose() {
@@ -142,7 +139,7 @@ export function createMessageLog(context: RowContext) {
     }
     for (const placed of layOut(messages, firstNewKey)) {
       const key = rowKey(placed.message)
-      const row = rows.get(key) ?? createMessageRow(context, placed)
+      const row = rows.get(key) ?? createMessageRow(context, placed, followEnd)
       row.update(placed)
       rows.set(key, row)
       stale.delete(key)
@@ -244,6 +241,10 @@ export function createMessageLog(context: RowContext) {
     followsEnd = true
     scroller.scrollTop = scroller.scrollHeight
     showJump()
+  }
+
+  function followEnd() {
+    if (followsEnd) toEnd()
   }
 
   function toEndByHand() {
