@@ -49,9 +49,10 @@ const programs = [
   ...'leadIds limit offset outcome p256dh pageToken perDestination renewalToken results room scope'.split(' '),
   ...'source statuses suppressionIds tokenId unassigned waitSeconds when workerId workflowId'.split(' '),
   ...'workspaceId callback console livez readyz session'.split(' '),
+  ...'connectionId hookId sessionId siteKey subscriptionId'.split(' '),
 ]
-/** Parts that the core takes from a variable. */
-const variable = [...RetentionSchema.fields.map(({ localName }) => localName), 'email', 'phone']
+/** Parts that the core takes from a variable, or names itself. */
+const variable = [...RetentionSchema.fields.map(({ localName }) => localName), 'email', 'phone', 'logo']
 
 const core = join(import.meta.dirname, '../core')
 /** The calls of operators that are recorded: methods whose body calls one of the functions that do so. */
