@@ -76,6 +76,19 @@ describe('the event log', () => {
     expect((await readAll(conversationId)).map(({ sequence }) => sequence)).toEqual(sequences)
   })
 
+  it('closes a conversation that another process has just reopened, and closes it once', async () => {
+    const conversationId = newId('cnv')
+    const [log, other] = [newLog(), newLog()]
+    const closing: EventDraft = { conversationId, type: 'conversation.closed' }
+    await log.append(draft(conversationId, 'first'))
+    expect(await log.append(closing)).toMatchObject({ replayed: false })
+    await other.append(draft(conversationId, 'second'))
+    expect(await log.append(closing)).toMatchObject({ replayed: false, event: { sequence: 5, closed: true } })
+    expect(await other.append(closing)).toMatchObject({ replayed: true })
+    const types = (await readAll(conversationId)).map(({ type }) => type)
+    expect(types.slice(1)).toEqual([closing.type, 'conversation.reopened', 'message.accepted', closing.type])
+  })
+
   it('makes an event visible to readers only after all events with lower sequences', async () => {
     const conversationId = newId('cnv')
     const logs = [newLog(), newLog()]

@@ -145,11 +145,14 @@ export const logOf = perCore((core) => {
    * Resolves a request that appends nothing, and returns true: its log has moved on, or it closes a
    * closed conversation. In the second case, the event may not be the last one of the log.
    */
-  function resolveWithoutEvent({ draft, onlyAfter, end: { sequence, closed }, resolve }: Pending) {
+  function resolveWithoutEvent(pending: Pending) {
+    const { draft, onlyAfter, tries, resolve } = pending
+    const { sequence, closed } = pending.end
     if (onlyAfter !== undefined && onlyAfter !== sequence) resolve(undefined)
-    else if (draft.type === 'conversation.closed' && closed)
-      resolve({ event: { ...draft, sequence, occurredAt: new Date(now()), closed }, replayed: true })
-    else return false
+    else if (draft.type !== 'conversation.closed' || !closed) return false
+    // Another process may have reopened the conversation after this one has learned the end.
+    else if (tries === 0) retryConflicted([pending])
+    else resolve({ event: { ...draft, sequence, occurredAt: new Date(now()), closed }, replayed: true })
     return true
   }
 
