@@ -282,10 +282,14 @@ export function fourthEditionRules(suite: () => Suite): void {
     const { conversationId, sessionId } = await withMessage('hello')
     const stop = new AbortController()
     const removed: string[] = []
+    let isReady = false
     const watching = (async () => {
-      for await (const { frame } of messaging.watchConversations({ workspaceId }, { signal: stop.signal }))
+      for await (const { frame } of messaging.watchConversations({ workspaceId }, { signal: stop.signal })) {
+        isReady ||= frame.case === 'ready'
         if (frame.case === 'removed') removed.push(...frame.value.conversationIds)
+      }
     })().catch(() => {})
+    await until('the watch', () => isReady)
     await privacy.eraseVisitor({ visitor: { by: { case: 'sessionId', value: sessionId } } })
     await until('the frame', () => removed.includes(conversationId))
     stop.abort()
