@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
+import { until } from '../../test/support/until.ts'
 import { watchConversations } from '../rpc/watch-conversations.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 import type { TestStream } from '../test/streams.ts'
@@ -147,6 +148,8 @@ describe('an installation that requires an operator', () => {
     await leave()
     cores.advance(3)
     const leaveAgain = watchInbox(cores.other, workspaceId)
+    const presences = () => cores.core.db.operatorPresence.countDocuments({ workspaces: workspaceId })
+    await until('the presence on both cores', async () => (await presences()) === 2)
     await operatorPresenceOf(cores.core).renew()
     cores.advance(4)
     await Promise.all([operatorPresenceOf(cores.core).renew(), operatorPresenceOf(cores.other).renew()])

@@ -5,6 +5,7 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { RunningCore } from '../context.ts'
+import { inboxOf } from '../conversations/inbox.ts'
 import { testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { accessOf } from '../transport/caller.ts'
@@ -206,6 +207,8 @@ describe('an account', () => {
     const visitor = await cores.newVisitor(site)
     const { conversationId } = visitor
     await cores.send(visitor, 'Hello')
+    // The list of the other core then has the message.
+    await inboxOf(cores.core).noted()
     const { conversation } = await owner.messaging.assignAgent({ conversationId, operatorId: member.id })
     expect(conversation).toMatchObject({ agent: { displayName: 'Mia' }, assignedOperatorId: member.id })
     await member.team.updateOwnAccount({ name: 'Mia Married' })

@@ -28,8 +28,8 @@ export function conversationRules(suite: () => Suite): void {
     const visitor = await client.visitor()
     const stream = await visitor.openStream({ via: stack.gateways[1]!.url })
     const { conversationId } = visitor.session
-    await operator.messaging.setTyping({ conversationId, state: TypingState.STARTED, agent: ada })
     const started = performance.now()
+    await operator.messaging.setTyping({ conversationId, state: TypingState.STARTED, agent: ada })
     await until('the end of typing', () => stream.events.length >= 2)
     stream.close()
     return { seconds: (performance.now() - started) / 1000, events: stream.events }

@@ -9,7 +9,7 @@ import { consoleCalls } from '../support/console-calls.ts'
 import { openRawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
 import { bearer, message } from './client.ts'
-import { createDeliveryClient } from './delivery-client.ts'
+import { createDeliveryClient, idOf } from './delivery-client.ts'
 import { MissingAccess } from './missing-access.ts'
 import { concurrentRule, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
@@ -40,7 +40,8 @@ export function fourthEditionRules(suite: () => Suite): void {
     await until('the held delivery', async () => ((await held())?.heldDeliveries ?? 0) > 0)
     await operator().messaging.redactMessage({ conversationId, sequence: message.sequence })
     await hooks.updateHook({ hookId, status: SubscriptionStatus.ENABLED })
-    await until('the delivery', () => deliveries.received(path).length > 0)
+    const isDelivered = () => deliveries.received(path).some(({ body }) => String(body).includes(conversationId))
+    await until('the delivery', isDelivered)
     await hooks.deleteHook({ hookId })
     expect(deliveries.received(path).map(({ body }) => String(body).includes(text))).not.toContain(true)
   })
@@ -52,27 +53,34 @@ export function fourthEditionRules(suite: () => Suite): void {
     const path = `${behaviour}?${randomUUID()}`
     const destinationUrl = `${suite().receiver.http}${path}`
     const { hookId } = await hooks.createHook({ workspaceId, destinationUrl, eventTypes: ['message.visitor'] })
-    const latest = async () => {
+    const sent = (text: string) => deliveries.received(path).find(({ body }) => String(body).includes(text))
+    /** Returns the last attempt to send this text. The hook may also get messages from just before it. */
+    const attemptOf = async (text: string) => {
+      const request = sent(text)
       const { deliveries: found } = await operator().leads.listDeliveries({ workspaceId, subscriptionId: hookId })
-      return found[0]?.latestAttempt
+      return found.find(({ deliveryId }) => request && deliveryId === idOf(request))?.latestAttempt
     }
-    const isSent = (text: string) => deliveries.received(path).some(({ body }) => String(body).includes(text))
-    return { hookId, path, latest, isSent }
+    const answered = (text: string) =>
+      until('the answer', async () => {
+        const attempt = await attemptOf(text)
+        return attempt?.responseText ? attempt : undefined
+      })
+    return { hookId, path, attemptOf, answered, isSent: (text: string) => sent(text) !== undefined }
   }
 
   rule('C8.23.kept', async () => {
     const { hooks, leads, messaging } = operator()
-    const { hookId, path, latest, isSent } = await hookTo('/kept')
+    const { hookId, path, attemptOf, answered } = await hookTo('/kept')
     suite().receiver.on(path, (_, response) => response.writeHead(400).end(deliveries.received(path).at(-1)!.body))
     const text = `withdrawn-${randomUUID()}`
     const { conversationId, message } = await withMessage(text)
-    await until('the kept answer', async () => (await latest())?.responseText !== '' && isSent(text))
+    const { deliveryId } = await answered(text)
     await messaging.redactMessage({ conversationId, sequence: message.sequence })
-    expect((await latest())!.responseText).toBe('')
-    const sent = deliveries.received(path).length
+    expect((await attemptOf(text))!.responseText).toBe('')
     const since = { seconds: BigInt(Math.floor(Date.now() / 1000) - 3600), nanos: 0 }
     await leads.recoverDeliveries({ subscriptionId: hookId, since })
-    const again = await until('the recovered delivery', () => deliveries.received(path)[sent])
+    const sent = () => deliveries.received(path).filter((request) => idOf(request) === deliveryId)
+    const again = await until('the recovered delivery', () => sent()[1])
     await hooks.deleteHook({ hookId })
     expect(String(again.body)).not.toContain(text)
   })
@@ -282,10 +290,14 @@ export function fourthEditionRules(suite: () => Suite): void {
     const { conversationId, sessionId } = await withMessage('hello')
     const stop = new AbortController()
     const removed: string[] = []
+    let isReady = false
     const watching = (async () => {
-      for await (const { frame } of messaging.watchConversations({ workspaceId }, { signal: stop.signal }))
+      for await (const { frame } of messaging.watchConversations({ workspaceId }, { signal: stop.signal })) {
+        isReady ||= frame.case === 'ready'
         if (frame.case === 'removed') removed.push(...frame.value.conversationIds)
+      }
     })().catch(() => {})
+    await until('the watch', () => isReady)
     await privacy.eraseVisitor({ visitor: { by: { case: 'sessionId', value: sessionId } } })
     await until('the frame', () => removed.includes(conversationId))
     stop.abort()
@@ -295,13 +307,13 @@ export function fourthEditionRules(suite: () => Suite): void {
   rule('C8.44', async () => {
     const { events, hooks } = operator()
     const { workspaceId } = suite().roomy.stack.demo
-    const { hookId, path, latest } = await hookTo('/quoted')
-    const quoted = `quoted-${randomUUID()}`
+    const { hookId, path, answered } = await hookTo('/quoted')
+    const [quoted, said] = [`quoted-${randomUUID()}`, `said-${randomUUID()}`]
     suite().receiver.on(path, (_, response) => response.writeHead(422).end(quoted + 'x'.repeat(500)))
-    await withMessage('hello')
-    const attempt = await until('the answer', async () => ((await latest())?.responseText ? latest() : undefined))
-    expect(attempt!.responseText).toHaveLength(300)
-    expect(attempt!.responseText).toContain(quoted)
+    await withMessage(said)
+    const { responseText } = await answered(said)
+    expect(responseText).toHaveLength(300)
+    expect(responseText).toContain(quoted)
     const shownTo = async (scope: string) => {
       const body = { workspaceId, subscriptionId: hookId }
       const token = await deliveries.sessionWith(scope)

@@ -51,6 +51,7 @@ describe('an operator’s inbox stream from another core', () => {
     await visitor.send('One more thing')
     const types = () => inbox.eventsOf(conversationId).map(({ type }) => type)
     await until('the second sent', () => types().filter((type) => type === 'message.state.changed').length === 2)
+    await until('the end of typing', () => types().includes('typing.stopped'))
     expect(types().filter((type) => type !== 'message.state.changed')).toEqual(
       expect.arrayContaining([
         'typing.started',
