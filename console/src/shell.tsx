@@ -1,6 +1,6 @@
 import { useSignalEffect } from '@preact/signals'
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { initialsOf } from '../../browser/chat/initials.ts'
 import { alertProblems } from './alerts/alerts.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
@@ -188,7 +188,8 @@ function NotFound() {
 function useFocusOnRoute(main: { current: HTMLElement | null }) {
   const place = placeOf(useConsole().router.route.value)
   const before = useRef(place)
-  useEffect(() => {
+  // A layout effect, so that the focus moves before the next key press.
+  useLayoutEffect(() => {
     if (before.current === place) return
     before.current = place
     const heading = main.current?.querySelector<HTMLElement>('[data-focus-first] h1, [data-focus-first] h2')

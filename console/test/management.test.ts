@@ -151,11 +151,12 @@ describe('websites in the console', () => {
       expect(await connection.count()).toBe(0)
       await page.getByRole('button', { name: 'New website' }).click()
       const dialog = page.getByRole('dialog')
-      // The first text field has the focus.
+      const field = dialog.getByLabel('Address')
+      await until('the focus', () => field.evaluate((element) => element.matches(':focus')))
       await page.keyboard.type('our blog')
       await page.keyboard.press('Enter')
       await dialog.getByText('Enter the address of a site, for example shop.example.').waitFor()
-      await dialog.getByLabel('Address').fill('blog.example')
+      await field.fill('blog.example')
       await page.keyboard.press('Enter')
       await page.getByText(/data-site-key="pk_2"/).waitFor()
       expect(core.calls('CreateInstallation')).toMatchObject([

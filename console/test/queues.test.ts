@@ -11,6 +11,8 @@ const { core } = browser
 
 const reply = (page: Page) => page.getByRole('textbox', { name: 'Reply' })
 const note = (page: Page) => page.getByRole('textbox', { name: 'Note' })
+/** Waits until the conversation is shown and its heading has the focus. */
+const opened = (page: Page, name: string) => page.locator('.thread-title h2:focus', { hasText: name }).waitFor()
 const rowNames = (page: Page) => page.locator('.row-name bdi').allTextContents()
 const countOf = async (page: Page, queue: string) =>
   (await page.locator('.queues label', { hasText: queue }).textContent())!.replace(queue, '')
@@ -117,7 +119,7 @@ describe('the flow by keyboard', () => {
     await page.getByText('Maria Huber').first().waitFor()
     // The oldest unanswered conversation takes two keys.
     await page.keyboard.press('n')
-    await page.locator('.thread-title', { hasText: 'Visitor Q1Z6' }).waitFor()
+    await opened(page, 'Visitor Q1Z6')
     await page.keyboard.press('r')
     await page.keyboard.type('Free from 60 euros')
     await page.keyboard.press('Control+Enter')
@@ -126,7 +128,7 @@ describe('the flow by keyboard', () => {
     expect(core.calls('CloseConversation')).toHaveLength(1)
     await page.keyboard.press('Escape')
     await page.keyboard.press('n')
-    await page.locator('.thread-title', { hasText: 'Visitor B8W5' }).waitFor()
+    await opened(page, 'Visitor B8W5')
     await page.keyboard.press('m')
     await page.keyboard.type('Asks each week')
     await page.keyboard.press('Enter')
@@ -298,6 +300,7 @@ describe('answering', () => {
     async () => {
       const page = await browser.open(core, 'conversations?queue=unanswered')
       await page.locator('.row', { hasText: 'Visitor Q1Z6' }).click()
+      await opened(page, 'Visitor Q1Z6')
       await reply(page).fill('Free from 60 euros')
       await page.keyboard.press('Enter')
       await page.locator('.row', { hasText: 'Visitor Q1Z6' }).waitFor({ state: 'detached' })

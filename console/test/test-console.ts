@@ -64,7 +64,7 @@ export function consoleBrowser(startBefore?: (start: () => Promise<void>) => voi
         ...look,
       })
       const page = await context.newPage()
-      page.setDefaultTimeout(15_000)
+      page.setDefaultTimeout(90_000)
       const complaints: string[] = []
       onTestFinished(async () => {
         await context.close()

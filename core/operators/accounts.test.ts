@@ -170,11 +170,13 @@ describe('an account', () => {
     const owner = await newOwner()
     const leaver = await newMember(owner, OPERATOR, 'Lea')
     const { secret: way } = await owner.team.inviteOperator({ operatorId: leaver.id })
+    const watched = new Set<RunningCore>()
     const streams = cores.cores.map(async (core) => {
       await at(core, leaver).messaging.listConversations({})
-      for await (const _ of at(core, leaver).messaging.watchConversations({}));
+      for await (const _ of at(core, leaver).messaging.watchConversations({})) watched.add(core)
     })
     const ends = Promise.all(streams.map((each) => expect(each).rejects.toThrow('Unauthenticated')))
+    await until('both streams', () => watched.size === cores.cores.length)
     await at(cores.other, owner).team.removeOperator({ operatorId: leaver.id })
     for (const core of cores.cores)
       expect(await fails(at(core, leaver).messaging.listConversations({}))).toContain('Unauthenticated')

@@ -72,13 +72,15 @@ describe('/rpc streams', () => {
   })
 
   test('end without an end frame when the core dies within a message', async () => {
+    const begun = Promise.withResolvers<ServerResponse>()
     const { send } = await start((request, response) => {
       beginStream(request, response, frame('{"ready":{}}') + frame('{"heartbeat":{}}').slice(0, 9))
-      setTimeout(() => response.destroy(), 50)
+      begun.resolve(response)
     })
     const client = send(WATCH, streamCall)
+    await until('the first message', () => client.text().includes('ready'))
+    ;(await begun.promise).destroy()
     await until('the end of the stream', () => client.isEnded())
-    expect(client.text()).toContain('ready')
     expect(client.text()).not.toContain('unavailable')
     expect(client.text().endsWith('0\r\n\r\n')).toBe(false)
   })

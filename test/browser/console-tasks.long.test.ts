@@ -28,6 +28,7 @@ describe('an everyday task takes few steps:', () => {
     const { step, count } = steps()
     await step(page.keyboard.press('n'))
     await page.locator('.message', { hasText: 'Anybody there? 0' }).waitFor()
+    await page.locator('.thread-title h2:focus').waitFor()
     await step(page.keyboard.press('r'))
     await page.keyboard.type('Yes')
     await page.keyboard.press('Enter')
@@ -78,8 +79,9 @@ describe('an everyday task takes few steps:', () => {
     const origin = steps()
     await origin.step(websites.click())
     await origin.step(site.click())
-    await origin.step(page.getByRole('textbox', { name: 'Addresses' }).fill('https://tasks.example'))
-    await origin.step(page.keyboard.press('Enter'))
+    const addresses = page.getByRole('textbox', { name: 'Addresses' })
+    await origin.step(addresses.fill('https://tasks.example'))
+    await origin.step(addresses.press('Enter'))
     await button('Remove https://tasks.example').waitFor()
     expect(origin.count()).toBeLessThanOrEqual(5)
 
@@ -177,17 +179,19 @@ describe('a task of the first days takes few steps:', () => {
     for (const mail of [byForm, byService]) {
       const { step, count } = steps()
       await step(area('Leads').click())
-      await step(page.getByLabel('E-mail address or telephone number').fill(mail))
-      await step(page.keyboard.press('Enter'))
+      const field = page.getByLabel('E-mail address or telephone number')
+      await step(field.fill(mail))
+      await step(field.press('Enter'))
       await page.locator('main .table-row', { hasText: mail }).waitFor()
       expect(count()).toBe(3)
     }
 
     const { step, count } = steps()
     await step(area('Personal data').click())
-    await step(page.getByLabel('E-mail address, name or visitor id').fill(byForm))
+    const person = page.getByLabel('E-mail address, name or visitor id')
+    await step(person.fill(byForm))
     const found = page.getByRole('list', { name: 'People found' }).getByRole('button')
-    await page.keyboard.press('Enter')
+    await person.press('Enter')
     await until('the person', async () => {
       await found.or(page.getByText('Nobody found')).first().waitFor()
       if ((await found.count()) === 1) return true

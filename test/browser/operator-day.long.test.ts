@@ -59,8 +59,9 @@ const title = (page: Page, text: RegExp) => page.locator('.thread-title').getByT
 const bubbles = (page: Page, text: string) => page.locator('.message .bubble', { hasText: text })
 
 async function reply(page: Page, text: string) {
-  await page.getByRole('textbox', { name: 'Reply' }).fill(text)
-  await page.keyboard.press('Enter')
+  const field = page.getByRole('textbox', { name: 'Reply' })
+  await field.fill(text)
+  await field.press('Enter')
 }
 
 it('an operator’s day: nothing is lost, nothing appears twice, and no notification is shown twice', async () => {

@@ -97,8 +97,9 @@ it('a photo becomes a small face without its place, which visitors see beside an
   expect(stored!.content.includes('GPS') || stored!.content.includes('Exif')).toBe(false)
   await page.keyboard.press('Escape')
   await page.locator('.row', { hasText: 'Do you ship to Graz?' }).click()
-  await page.getByRole('textbox', { name: 'Reply' }).fill('We do.')
-  await page.keyboard.press('Enter')
+  const reply = page.getByRole('textbox', { name: 'Reply' })
+  await reply.fill('We do.')
+  await reply.press('Enter')
   expect(await widthOf(visitor.page, '.row[data-author="agent"] .avatar img')).toBe(128)
 
   expect(await widthOf(visitor.page, '.mark img')).toBe(128)

@@ -23,6 +23,7 @@ it('a visitor and an operator meet: chat, page request, closing, ban and the end
     .context()
     .browser()!
     .newPage({ viewport: { width: 1440, height: 900 } })
+  operator.setDefaultTimeout(90_000)
   const complaints: string[] = []
   operator.on('pageerror', (error) => complaints.push(String(error)))
   operator.on('console', (message) => {

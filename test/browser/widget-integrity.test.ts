@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
-import { buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
+import { type PinnedLoader, widgetDist } from '../../widget/build.ts'
 import { itLong } from '../support/is-long.ts'
 import { inWidget, useWidgetPages, withRequests } from './widget-under-test.ts'
 
@@ -10,7 +10,6 @@ const { gateway, visit } = useWidgetPages(withRequests)
 let pinned: PinnedLoader
 
 beforeAll(async () => {
-  await buildWidgetIfStale()
   pinned = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
 })
 

@@ -1,5 +1,6 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { buildWidgetIfStale } from '../../widget/build.ts'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import type { SiteKey } from '../../widget/test/scenarios.ts'
@@ -13,6 +14,7 @@ let context: BrowserContext
 let complaints: string[] = []
 
 beforeAll(async () => {
+  await buildWidgetIfStale()
   browser = await sharedChromium()
 })
 
@@ -30,6 +32,7 @@ async function visit(siteKey: SiteKey, options: Parameters<Browser['newContext']
   const site = await createDemoSite({ gatewayUrl: gateway.url, siteKey })
   const { url } = await listen(site)
   context = await browser.newContext(options)
+  context.setDefaultTimeout(90_000)
   const page = await context.newPage()
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text())

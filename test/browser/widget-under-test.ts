@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach } from 'vitest'
+import { buildWidgetIfStale } from '../../widget/build.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import { sharedChromium } from '../support/chromium.ts'
 import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
@@ -28,6 +29,8 @@ export function useWidgetPages(initialConfig?: Record<string, unknown>) {
   let opened: WidgetPage[] = []
 
   beforeAll(async () => {
+    // The scenario server would build in the first test, whose time limit a build can exceed on a busy machine.
+    await buildWidgetIfStale()
     browser = await sharedChromium()
   })
   beforeEach(async () => {

@@ -6,7 +6,7 @@ import { bearer, message } from './client.ts'
 import { loadDocument } from './document-check.ts'
 import { identify, newSubject } from './identity.ts'
 import { openRaw } from './raw-stream.ts'
-import { rule } from './rule.ts'
+import { inTime, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 const TYPING_SECONDS = 8
@@ -21,13 +21,14 @@ export function conversationRules(suite: () => Suite): void {
    * Resolves when an agent's typing has expired. The typing starts before the first test, and the
    * other tests run meanwhile.
    */
-  let untilTypingEnds: Promise<{ seconds: number; events: StreamEvent[] }>
+  let untilTypingEnds: Promise<{ seconds: number; events: StreamEvent[] }> | undefined
 
   async function letTypingEnd() {
     const { client, operator, stack } = suite().roomy
     const visitor = await client.visitor()
     const stream = await visitor.openStream({ via: stack.gateways[1]!.url })
     const { conversationId } = visitor.session
+    // The typing starts within the call, which may take long on a busy machine.
     const started = performance.now()
     await operator.messaging.setTyping({ conversationId, state: TypingState.STARTED, agent: ada })
     await until('the end of typing', () => stream.events.length >= 2)
@@ -96,17 +97,9 @@ export function conversationRules(suite: () => Suite): void {
         await client.fails('ValidationFailed', 'POST', path, { headers: bearer(visitor), body: bad })
     }
     await operator.workspaces.updateInstallation({ siteKey, capabilities: { preChatForm: false } })
+    const late = { headers: bearer(visitor), body: { fields: { mail: 'mia@example.org' } } }
     await expect
-      .poll(
-        async () =>
-          (
-            await client.call('POST', '/forms/pre-chat', {
-              headers: bearer(visitor),
-              body: { fields: { mail: 'mia@example.org' } },
-            })
-          ).body.code,
-        { timeout: 2000 },
-      )
+      .poll(async () => (await client.call('POST', '/forms/pre-chat', late)).body.code)
       .toBe('RouteNotAdvertised')
   })
 
@@ -278,10 +271,13 @@ export function conversationRules(suite: () => Suite): void {
   )
 
   // This test is last, because the typing expires while the other tests run.
-  rule('C3.21', async () => {
-    const { seconds, events } = await untilTypingEnds
-    expect(events.map(({ type }) => type)).toEqual(['typing.started', 'typing.stopped'])
-    expect(seconds).toBeGreaterThan(TYPING_SECONDS - 0.5)
-    expect(seconds).toBeLessThan(TYPING_SECONDS + 3)
-  })
+  rule('C3.21', () =>
+    inTime(async () => {
+      const { seconds, events } = await (untilTypingEnds ?? letTypingEnd())
+      untilTypingEnds = undefined
+      expect(events.map(({ type }) => type)).toEqual(['typing.started', 'typing.stopped'])
+      expect(seconds).toBeGreaterThan(TYPING_SECONDS - 0.1)
+      return seconds < TYPING_SECONDS + 3
+    }),
+  )
 }

@@ -97,6 +97,7 @@ export async function openShop(
         viewport: { width: 1200, height: 800 },
         ignoreHTTPSErrors: http2,
       })
+      context.setDefaultTimeout(90_000)
       const complaints: string[] = []
       let known: VisitSession | undefined
       context.on('console', (message) => {

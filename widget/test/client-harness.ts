@@ -126,9 +126,9 @@ export async function settled(): Promise<void> {
  * Calls `step` after each check.
  */
 export async function until(condition: () => boolean, step: () => void = () => {}): Promise<void> {
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + 60_000
   while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`condition was not met within 10 s: ${condition}`)
+    if (performance.now() > deadline) throw new Error(`condition was not met within 60 s: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 2))
     step()
   }

@@ -87,9 +87,9 @@ export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
    * requests are pending, so that the requests do not time out.
    */
   async function until(condition: () => unknown): Promise<void> {
-    const deadline = performance.now() + 15_000
+    const deadline = performance.now() + 60_000
     while (!(await condition())) {
-      if (performance.now() > deadline) throw new Error(`condition was not met within 15 s: ${condition}`)
+      if (performance.now() > deadline) throw new Error(`condition was not met within 60 s: ${condition}`)
       await new Promise((resolve) => setTimeout(resolve, 2))
       for (const { clock } of tabs) clock.advance(pending > 0 ? 20 : 250)
     }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { type FormOf, type FormOptions, TextField, useForm } from './form.tsx'
 import { useAction } from './load.tsx'
@@ -22,7 +22,8 @@ export function Dialog({ title, onClose, children, wide, mustDecide }: DialogPro
   const id = useId()
   const onCloseNow = useRef(onClose)
   onCloseNow.current = onClose
-  useEffect(() => {
+  // A layout effect, so that the next key press goes to the dialog.
+  useLayoutEffect(() => {
     const before = document.activeElement
     const element = dialog.current!
     element.showModal()
