@@ -186,7 +186,8 @@ it('a visitor asks for a person while the bot writes, is answered at once, and a
   expect(await ask.isVisible()).toBe(false)
   // The focus must not leave the chat with the button.
   expect(await page.evaluate('document.activeElement.matches("[data-service-widget]")')).toBe(true)
-  expect((await append('one')).state).toBe('interrupted')
+  // The widget shows the line as soon as its message is written.
+  await until('the end of the answer', async () => (await append('one')).state === 'interrupted')
   await expect(append('two')).rejects.toThrow('BotStopped')
   const { messaging } = features.operator()
   const { conversation } = await messaging.getConversation({ conversationId })
