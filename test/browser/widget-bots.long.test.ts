@@ -106,12 +106,12 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
     offset = length
     return state
   }
-  // Orca reads what a row says when it appears, also if it is not live.
+  // Orca reads what is added to an element that is live, also if the added element is not live.
   await page.locator('.list').evaluate(`(list) => {
     globalThis.said = []
     new MutationObserver((records) => {
-      for (const node of records.flatMap(({ addedNodes }) => [...addedNodes]))
-        if (node.querySelector?.('.bubble')) said.push(node.innerText.trim())
+      for (const { target, addedNodes } of records)
+        for (const node of target.closest('[aria-live=off]') ? [] : addedNodes) said.push(node.textContent)
     }).observe(list, { childList: true, subtree: true })
   }`)
   await append('a', '')
@@ -131,7 +131,7 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   const lines = Array.from({ length: 30 }, (_, index) => `line ${index}\n`).join('')
   await append('a', lines)
   await row.getByText('line 29').waitFor()
-  expect(await page.evaluate('said')).toEqual([''])
+  expect(await page.evaluate('said.join()')).toBe('')
   const scroller = page.locator('.scroller')
   // A reader who has scrolled up stays where they are.
   await scroller.evaluate((one) => one.scrollTo(0, one.scrollHeight / 3))
@@ -150,7 +150,7 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   await page.getByRole('button', { name: 'Send message' }).waitFor()
   expect(await page.locator('.field').evaluate((one) => one.matches(':focus'))).toBe(true)
   expect(await row.getAttribute('aria-live')).toBeNull()
-  expect(await page.evaluate('said.length === 2 && said[1].includes("the last line")')).toBe(true)
+  expect(await page.evaluate('said.filter(Boolean).length === 1 && said.join().includes("the last line")')).toBe(true)
   expect(await page.getByText('is typing').count()).toBe(0)
   expect(await append('a', ' and more')).toBe('stopped')
   offset = 0

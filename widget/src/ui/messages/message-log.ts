@@ -2,7 +2,7 @@ import { initialOf } from '../../../../browser/chat/initials.ts'
 import { isTeam } from '../../../../browser/chat/messages.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { box, button, downIcon, element, icon } from '../elements/elements.ts'
-import { layOut } from './message-layout.ts'
+import { layOut, type PlacedMessage } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext, replyButtons } from './message-row.ts'
 
 const nearPx = 96
@@ -41,6 +41,9 @@ export function createMessageLog(context: RowContext) {
     showJump()
     if (scroller.scrollTop < nearPx) void showOlder()
   })
+  const newVacant = () => element('div', { 'aria-live': 'off' })
+  /** The last row, empty. A growing message appears in it, because Orca reads a row that is added though it is not live. */
+  let vacant = newVacant()
   let isLoadingOlder = false
   let announceTimer: ReturnType<typeof setTimeout> | undefined
   let followsEnd = true
@@ -50,7 +53,9 @@ export function createMessageLog(context: RowContext) {
   let firstNewKey: string | undefined
   let lastKey: string | undefined
   // Keep the newest message visible when the message field grows or the keyboard of a phone opens.
-  const resizes = new ResizeObserver(followEnd)
+  const resizes = new ResizeObserver(() => {
+    if (followsEnd) toEnd()
+  })
   resizes.observe(scroller)
   /** Rows of unread messages of which the visitor has seen at least a half, or several lines. */
   const seen = new WeakSet<Element>()
@@ -118,7 +123,8 @@ export function createMessageLog(context: RowContext) {
 
     /** Scrolls back to the same place after the element was removed from the page for a moment. */
     restoreScroll() {
-      scroller.scrollTop = followsEnd ? scroller.scrollHeight : top
+      if (followsEnd) toEnd()
+      else scroller.scrollTop = top
     },
 
     dispose() {
@@ -139,7 +145,7 @@ export function createMessageLog(context: RowContext) {
     }
     for (const placed of layOut(messages, firstNewKey)) {
       const key = rowKey(placed.message)
-      const row = rows.get(key) ?? createMessageRow(context, placed, followEnd)
+      const row = rows.get(key) ?? newRow(placed)
       row.update(placed)
       rows.set(key, row)
       stale.delete(key)
@@ -147,6 +153,7 @@ export function createMessageLog(context: RowContext) {
       if (row.element !== rowAfter(before)) insertAfter(before, row.element)
       before = row.element
     }
+    if (vacant !== rowAfter(before)) insertAfter(before, vacant)
     for (const key of stale) {
       const { element: row } = rows.get(key)!
       const group = row.parentElement!
@@ -154,6 +161,12 @@ export function createMessageLog(context: RowContext) {
       if (!group.firstElementChild) group.remove()
       rows.delete(key)
     }
+  }
+
+  function newRow(placed: PlacedMessage) {
+    const row = createMessageRow(context, placed, placed.message.growing ? vacant : undefined)
+    if (placed.message.growing) vacant = newVacant()
+    return row
   }
 
   function rowAfter(row?: Element) {
@@ -241,10 +254,6 @@ export function createMessageLog(context: RowContext) {
     followsEnd = true
     scroller.scrollTop = scroller.scrollHeight
     showJump()
-  }
-
-  function followEnd() {
-    if (followsEnd) toEnd()
   }
 
   function toEndByHand() {

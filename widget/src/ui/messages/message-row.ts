@@ -20,13 +20,13 @@ export interface RowContext extends PanelParts {
 export type MessageRow = ReturnType<typeof createMessageRow>
 
 /**
- * Creates the row of a message. Updates change the text only of a message that grows, and `onGrown` is called
- * after it. Screen readers announce each row once; the row of a growing message is replaced when it ends.
+ * Creates the row of a message. Updates change the text only of a message that grows. Screen readers
+ * announce each row once; the row of a growing message is replaced when it ends. `row` is an empty element.
  */
 export function createMessageRow(
   context: RowContext,
   { message: { key, author, body, contentType, redactedAt, growing, ended, quickReplies = [] } }: PlacedMessage,
-  onGrown: () => void,
+  row = element('div'),
 ) {
   const { texts } = context
   const name = authorName(author, texts)
@@ -37,7 +37,7 @@ export function createMessageRow(
   // The text direction depends on the message. The bubble has the direction of the user interface.
   const written = redactedAt
     ? element('div', {}, texts.withdrawn)
-    : element('div', { dir: 'auto' }, ...(author.kind === 'system' ? [body] : bodyNodes(growing ? '' : body, texts)))
+    : element('div', { dir: 'auto' }, ...(author.kind === 'system' ? [body] : bodyNodes(body, texts)))
   const end = ended && !redactedAt ? [box('ended', texts.answerEnds[ended])] : []
   const isCard = contentType === cardType
   const said = author.kind === 'system' ? [...(isCard ? [icon(tickIcon)] : []), written] : [spoken, written, ...end]
@@ -57,7 +57,9 @@ export function createMessageRow(
   const replies = box('replies', ...replyButtons(quickReplies, context.onReply))
   const line = box('line', ...avatar, box('column', label, bubble, meta))
   const kind = isTeam(author) ? 'agent' : author.kind
-  const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line, replies)
+  row.className = 'row'
+  row.dataset.author = kind
+  row.append(day, line, replies)
   let shown: Partial<PlacedMessage> = {}
 
   return { element: row, update }
@@ -70,8 +72,7 @@ export function createMessageRow(
       !startsDay &&
       Object.entries(placed).every(([name, value]) => shown[name as keyof PlacedMessage] === value)
     if (isSame) return
-    // Some screen readers read a row that appears although it is not live. So its text comes after it.
-    if (growing && shown.message?.body !== message.body) setTimeout(grow, shown.message ? 0 : 150)
+    if (growing && shown.message?.body !== message.body) written.replaceChildren(...bodyNodes(message.body, texts))
     shown = placed
     row.toggleAttribute('data-starts-group', startsGroup)
     row.toggleAttribute('data-ends-group', endsGroup)
@@ -89,11 +90,6 @@ export function createMessageRow(
     meta.replaceChildren(...parts)
     if (hadFocus)
       (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
-  }
-
-  function grow() {
-    written.replaceChildren(...bodyNodes(shown.message!.body, texts))
-    onGrown()
   }
 
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean) {
