@@ -53,7 +53,7 @@ export function hasKnownHoles(version: string): boolean {
   return major < 8 || (major === 8 && minor < 2)
 }
 
-const historyCheckEveryMs = 10_000
+const historyCheckEveryMs = 15_000
 const checkEveryMs = 5_000
 
 export const databaseCheckOf = perCore(createDatabaseCheck)

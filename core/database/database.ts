@@ -69,12 +69,9 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
 }
 
 async function serverTime(db: Db) {
-  const { localTime } = await db.command({ hello: 1 })
-  if (localTime !== undefined) return Number(localTime)
-  // The embedded engine does not tell its time in `hello`.
   const pipeline = [{ $documents: [{}] }, { $project: { time: '$$NOW' } }]
   const [answer] = await db.aggregate<{ time: Date }>(pipeline).toArray()
-  return answer?.time.getTime() ?? Date.now()
+  return answer!.time.getTime()
 }
 
 async function requireReady(db: Db) {

@@ -107,13 +107,13 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
     return state
   }
   // Orca reads what is added to an element that is live, also if the added element is not live.
-  await page.locator('.list').evaluate(`(list) => {
+  await page.evaluate(`(() => {
     globalThis.said = []
     new MutationObserver((records) => {
       for (const { target, addedNodes } of records)
         for (const node of target.closest('[aria-live=off]') ? [] : addedNodes) said.push(node.textContent)
-    }).observe(list, { childList: true, subtree: true })
-  }`)
+    }).observe(document.querySelector('[data-service-widget]').shadowRoot.querySelector('.list'), { childList: true, subtree: true })
+  })()`)
   await append('a', '')
   await page.getByText('Robo · Assistant is typing').waitFor()
   expect(await page.locator('[data-author=agent] .bubble').isVisible()).toBe(false)

@@ -153,7 +153,6 @@ export function createMessageLog(context: RowContext) {
       if (row.element !== rowAfter(before)) insertAfter(before, row.element)
       before = row.element
     }
-    if (vacant !== rowAfter(before)) insertAfter(before, vacant)
     for (const key of stale) {
       const { element: row } = rows.get(key)!
       const group = row.parentElement!
@@ -161,6 +160,7 @@ export function createMessageLog(context: RowContext) {
       if (!group.firstElementChild) group.remove()
       rows.delete(key)
     }
+    if (vacant !== rowAfter(before)) insertAfter(before, vacant)
   }
 
   function newRow(placed: PlacedMessage) {
