@@ -27,7 +27,7 @@ it('measures commands of each kind with the metrics of their client, and counts 
     .catch(() => {})
 
   const after = await counts(0)
-  for (const command of ['find', 'update', 'hello']) {
+  for (const command of ['find', 'update', 'aggregate']) {
     expect([command, after[command]]).toEqual([command, (before[0]![command] ?? 0) + 1])
   }
   expect(await counts(1)).toEqual(before[1])

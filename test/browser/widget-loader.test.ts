@@ -76,11 +76,11 @@ describe('the script tag', () => {
         return route.abort()
       })
       await launcher(page).click()
-      await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+      await page.getByRole('alert').getByText('Chat did not load').waitFor()
       const before = refusals
       await launcher(page).click()
       await expect.poll(() => refusals).toBeGreaterThan(before)
-      await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+      await page.getByRole('alert').getByText('Chat did not load').waitFor()
       await page.unroute(/\/chat\.js/)
       await launcher(page).click()
       await page.getByText('We are online').waitFor()

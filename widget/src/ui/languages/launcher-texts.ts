@@ -3,7 +3,7 @@
  * limit has room for six languages; the launcher is English for other visitors until the chat is loaded.
  */
 export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
-  en: ['Open chat', 'Chat did not load. Try again?'],
+  en: ['Open chat', 'Chat did not load'],
   de: ['Chat öffnen', 'Chat lädt nicht'],
   es: ['Abrir el chat', 'Chat no cargado'],
   fr: ['Ouvrir le chat', 'Chat non chargé'],
