@@ -150,7 +150,7 @@ export const logOf = perCore((core) => {
     const { sequence, closed } = pending.end
     if (onlyAfter !== undefined && onlyAfter !== sequence) resolve(undefined)
     else if (draft.type !== 'conversation.closed' || !closed) return false
-    // Another process may have reopened the conversation after this one has learned the end.
+    // Another process may have reopened the conversation since this one read the end of its log.
     else if (tries === 0) retryConflicted([pending])
     else resolve({ event: { ...draft, sequence, occurredAt: new Date(now()), closed }, replayed: true })
     return true

@@ -209,7 +209,7 @@ describe('an account', () => {
     const visitor = await cores.newVisitor(site)
     const { conversationId } = visitor
     await cores.send(visitor, 'Hello')
-    // The list of the other core then has the message.
+    // From now on, the other core lists the conversation.
     await inboxOf(cores.core).noted()
     const { conversation } = await owner.messaging.assignAgent({ conversationId, operatorId: member.id })
     expect(conversation).toMatchObject({ agent: { displayName: 'Mia' }, assignedOperatorId: member.id })

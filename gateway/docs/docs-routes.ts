@@ -66,7 +66,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
       const { statusCode, headers, payload, rawPayload } = answer
       if (statusCode === 200 && !path.endsWith('.js')) found.set(path, answer)
       for (const name of ['content-type', 'location'] as const) if (headers[name]) reply.header(name, headers[name])
-      // Fastify gives an empty buffer the type of a file.
+      // With an empty buffer, Fastify would add the type `application/octet-stream`.
       return reply.code(statusCode).send(statusCode === 200 ? rawPayload : payload)
     })
 }

@@ -106,7 +106,7 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
     offset = length
     return state
   }
-  // Orca reads what is added to an element that is live, also if the added element is not live.
+  // Orca reads each element that is added to a live one, also if the added one is not live.
   await page.evaluate(`(() => {
     globalThis.said = []
     new MutationObserver((records) => {
@@ -132,6 +132,9 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   await append('a', lines)
   await row.getByText('line 29').waitFor()
   expect(await page.evaluate('said.join()')).toBe('')
+  // The empty row for the next answer is alone in its group. Otherwise no later row would begin a new group.
+  expect(await page.locator('.rows').last().locator('> *').count()).toBe(1)
+  expect(await page.locator('.rows').last().locator('.row').count()).toBe(0)
   const scroller = page.locator('.scroller')
   // A reader who has scrolled up stays where they are.
   await scroller.evaluate((one) => one.scrollTo(0, one.scrollHeight / 3))

@@ -29,7 +29,7 @@ export function useWidgetPages(initialConfig?: Record<string, unknown>) {
   let opened: WidgetPage[] = []
 
   beforeAll(async () => {
-    // The scenario server would build in the first test, whose time limit a build can exceed on a busy machine.
+    // Otherwise the first test would include the build, and exceed its time limit on a busy machine.
     await buildWidgetIfStale()
     browser = await sharedChromium()
   })

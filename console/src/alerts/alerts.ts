@@ -153,7 +153,7 @@ function createClaims(owner: string) {
     let isFirst = false
     const claim = (found?: Claim) => {
       isFirst = !found || found.sequence < sequence
-      return isFirst ? { sequence, at: Date.now() } : found!
+      return found && !isFirst ? found : { sequence, at: Date.now() }
     }
     await update(conversationId, claim, store)
     return isFirst

@@ -126,7 +126,7 @@ export function createVisit(deps: VisitDeps) {
         ),
     readTo: () => session.notes().readTo ?? 0,
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,
-    // Without this receipt, the service mails an answer that the visitor has read.
+    // Without the receipt, an answer that the visitor has read counts as unseen, and is mailed.
     report: (upToSequence, state) =>
       retrying(() => withGrant((grant) => api.report('/messages/receipts', { upToSequence, state }, grant)), retries),
   })

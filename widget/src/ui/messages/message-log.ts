@@ -42,7 +42,7 @@ export function createMessageLog(context: RowContext) {
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   const newVacant = () => element('div', { 'aria-live': 'off' })
-  /** The last row, empty. A growing message appears in it, because Orca reads a row that is added though it is not live. */
+  /** An empty row in a group of its own at the end. The next growing message appears in it: Orca reads each row that is added. */
   let vacant = newVacant()
   let isLoadingOlder = false
   let announceTimer: ReturnType<typeof setTimeout> | undefined
@@ -160,7 +160,7 @@ export function createMessageLog(context: RowContext) {
       if (!group.firstElementChild) group.remove()
       rows.delete(key)
     }
-    if (vacant !== rowAfter(before)) insertAfter(before, vacant)
+    if (vacant !== rowAfter(before)) list.append(box('rows', vacant))
   }
 
   function newRow(placed: PlacedMessage) {
