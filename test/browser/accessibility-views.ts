@@ -1,7 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { accessibilityTags } from '../support/page-checks.ts'
+import { accessibilityTags, zoomedSizes } from '../support/page-checks.ts'
 import {
   choosePicture,
   inWidget,
@@ -15,8 +15,9 @@ import {
 } from './widget-under-test.ts'
 
 /** Returns the accessibility violations that axe finds on the host page with the widget. */
-export async function findings(page: Page): Promise<string[]> {
-  const { violations, passes } = await new AxeBuilder({ page }).withTags(accessibilityTags).analyze()
+export async function findings(page: Page, ignoredRules: string[] = []): Promise<string[]> {
+  const axe = new AxeBuilder({ page }).withTags(accessibilityTags).disableRules(ignoredRules)
+  const { violations, passes } = await axe.analyze()
   expect(passes.length).toBeGreaterThan(5)
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id} ${target} ${failureSummary}`),
@@ -27,6 +28,18 @@ const colorOfSurface = `(() => {
   const host = document.querySelector('[data-service-widget]').shadowRoot
   const surface = host.querySelector('.panel:not([hidden])') ?? host.querySelector('.failed') ?? host.querySelector('.launcher')
   return getComputedStyle(surface).backgroundColor
+})()`
+
+/** What stands outside of the panel, or makes the page scroll sideways. */
+const misplaced = `(() => {
+  const host = document.querySelector('[data-service-widget]').shadowRoot
+  const panel = (host.querySelector('.panel:not([hidden])') ?? document.documentElement).getBoundingClientRect()
+  const isOutside = ({ left, right, top, bottom }) =>
+    left < panel.left - 1 || right > panel.right + 1 || top < panel.top - 1 || bottom > panel.bottom + 1
+  return [...host.querySelectorAll('.field, .close')]
+    .filter((each) => each.checkVisibility() && isOutside(each.getBoundingClientRect()))
+    .map((each) => each.className)
+    .concat(document.documentElement.scrollWidth > innerWidth ? ['the page scrolls sideways'] : [])
 })()`
 
 /**
@@ -44,12 +57,32 @@ export async function expectFlawless(page: Page, differs = true) {
   }
 }
 
+/** Expects no accessibility violation right to left in forced colours at 200 % and 400 % zoom, and all in its place. */
+export async function expectFlawlessRightToLeft(page: Page) {
+  await page.emulateMedia({ forcedColors: 'active' })
+  await inWidget(page, '[dir]').evaluateAll((frames) => frames[0]?.setAttribute('dir', 'rtl'))
+  for (const zoomed of [zoomedSizes.twice, zoomedSizes.fourTimes]) {
+    await page.setViewportSize(zoomed)
+    // The user chooses the colours.
+    expect(await findings(page, ['color-contrast']), 'right to left').toEqual([])
+    expect(await page.evaluate(misplaced), `right to left at ${zoomed.width} px`).toEqual([])
+  }
+}
+
 export interface View {
   siteKey?: 'pk_refused' | 'pk_rate_limited_long'
   config?: Record<string, unknown>
   /** Set if the view's background is the installation's colour in both colour schemes. The launcher is an example. */
   isOneColor?: boolean
   show(page: Page): Promise<unknown>
+}
+
+const withOpeningReplies = {
+  title: 'Nordlicht',
+  greeting: 'Hi there!',
+  accentColor: '#1f5f4f',
+  position: 'right',
+  openingReplies: { texts: ['Where is my order?', 'I need a part for a lamp that is no longer made'] },
 }
 
 /** All views of the widget. */
@@ -63,6 +96,35 @@ export const viewsOf = ({
   launcher: { isOneColor: true, show: async () => {} },
   'empty panel': { show: open },
   conversation: { show: showLongConversation },
+  'opening replies and consent': {
+    config: { consent: { required: true, policyVersion: '1' }, appearance: withOpeningReplies },
+    async show(page) {
+      await open(page)
+      await page.getByRole('button', { name: 'Where is my order?' }).waitFor()
+      await inWidget(page, '.consent .primary').waitFor()
+    },
+  },
+  'declined consent': {
+    config: { consent: { required: true, policyVersion: '1' } },
+    async show(page) {
+      await open(page)
+      await inWidget(page, '.consent .secondary').first().click()
+      await page.getByRole('button', { name: 'Decide again' }).waitFor()
+    },
+  },
+  'growing answer of a bot after quick replies': {
+    async show(page) {
+      await open(page)
+      await say(page, 'Do you ship to Graz?')
+      await page.getByText(/· Sent$/).waitFor()
+      const talk = gateway().conversation('pk_friendly')
+      const author = { kind: 'bot', displayName: 'Robo' } as const
+      talk.agentSays('We ship to:', 'Robo', { author, quickReplies: ['Austria', 'Somewhere else'] })
+      await page.getByRole('button', { name: 'Somewhere else' }).waitFor()
+      talk.agentSays('One moment', 'Robo', { author, growing: true })
+      await page.getByRole('button', { name: 'Stop' }).waitFor()
+    },
+  },
   'agent changes, and a typing agent': {
     async show(page) {
       await open(page)
@@ -202,11 +264,12 @@ export const viewsOf = ({
   },
 })
 
-/** Opens a view and expects no accessibility violation in both colour schemes. */
+/** Opens a view and expects no accessibility violation in both colour schemes. Returns its page. */
 export async function expectFlawlessView({ serve, visit }: ReturnType<typeof useWidget>, view: View) {
   if (view.config) await serve(view.config)
   const page = await visit({ siteKey: view.siteKey })
   await inWidget(page, '.launcher').waitFor()
   await view.show(page)
   await expectFlawless(page, !view.isOneColor)
+  return page
 }

@@ -1,15 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { widgetLocales } from '../../contract/widget-locales.ts'
-import { expectFlawless, expectFlawlessView, findings, viewsOf } from './accessibility-views.ts'
+import {
+  expectFlawless,
+  expectFlawlessRightToLeft,
+  expectFlawlessView,
+  findings,
+  viewsOf,
+} from './accessibility-views.ts'
 import { inWidget, open, openForm, say, useWidget, withPreChat, withRequests } from './widget-under-test.ts'
 
 const widget = useWidget()
 const { serve, visit, ask, showLongConversation } = widget
 
 describe('the widget in light and dark', () => {
-  it.each(Object.entries(viewsOf(widget)))('has no accessibility violation in the view “%s”', (_name, view) =>
-    expectFlawlessView(widget, view),
-  )
+  it.each(Object.entries(viewsOf(widget)))('has no accessibility violation in the view “%s”', async (_name, view) => {
+    await expectFlawlessRightToLeft(await expectFlawlessView(widget, view))
+  })
 
   it('has no accessibility violation in a conversation with a right-to-left language', async () => {
     const page = await visit({ lang: 'ar', dir: 'rtl' })

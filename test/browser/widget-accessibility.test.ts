@@ -9,7 +9,7 @@ const views = viewsOf(widget)
 // widget-accessibility.long.test.ts checks all views, languages and colours.
 it.each(someOf(['conversation', 'form with invalid fields'], 1))(
   'axe finds no violation in light and dark in the view “%s”',
-  (name) => expectFlawlessView(widget, views[name]!),
+  async (name) => void (await expectFlawlessView(widget, views[name]!)),
 )
 
 itLong('axe finds a missing label (check of the test itself)', async () => {

@@ -33,8 +33,12 @@ const miniBrowser = '/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser'
 
 const axe = () => readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Returns what is wrong with the whole page at each size: violations that axe finds, and sideways scrolling. */
-export async function faultsOfPage(browser: OtherBrowser): Promise<string[]> {
+/**
+ * Returns what is wrong with the whole page at each size: violations that axe finds, and sideways scrolling.
+ *
+ * @param more expression of the page that returns further faults.
+ */
+export async function faultsOfPage(browser: OtherBrowser, more = '[]'): Promise<string[]> {
   await browser.evaluate(`(() => { ${await axe()} })()`)
   const found: string[] = []
   for (const [size, viewport] of Object.entries({ ...pageSizes, ...zoomedSizes })) {
@@ -44,6 +48,7 @@ export async function faultsOfPage(browser: OtherBrowser): Promise<string[]> {
       .then(({ violations }) => [
         ...violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
         ...(document.documentElement.scrollWidth > innerWidth ? ['scrolls sideways'] : []),
+        ...${more},
       ])`)
     found.push(...faults.map((fault) => `${size}: ${fault}`))
   }

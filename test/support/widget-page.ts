@@ -40,7 +40,7 @@ export interface WidgetPage {
  * and the strictest content security policy that allows the widget's script.
  */
 export async function openWidgetPage(options: WidgetPageOptions): Promise<WidgetPage> {
-  const { browser, gateway } = options
+  const { browser } = options
   const server = createPageServer(options)
   const { url: origin, close } = await listen(server)
   const url = `${origin}/`
@@ -69,41 +69,44 @@ export async function openWidgetPage(options: WidgetPageOptions): Promise<Widget
       await close()
     },
   }
+}
 
-  function createPageServer({
-    siteKey = 'pk_friendly',
-    script = '/widget.js',
-    attributes = '',
-    lang = 'en',
-    dir = 'ltr',
-    pageScriptKind,
-  }: WidgetPageOptions): Server {
-    const kinds = { module: 'type="module"', defer: 'defer' }
-    const late = pageScriptKind && `<script src="/page.js" ${kinds[pageScriptKind]}></script>`
-    const html = `<!doctype html><html lang="${lang}" dir="${dir}"><head><meta charset="utf-8"><title>A page</title>
-      <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
-      ${options.head ?? ''}${late ? '' : '<script src="/page.js"></script>'}
-      <script src="${gateway.url}${script}" data-site-key="${siteKey}" ${attributes} defer></script>${late ?? ''}</head>
-      <body><header><p>A shop</p></header><nav aria-label="Shop"><a href="/">Lamps</a></nav>
-      <main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main>
-      <aside aria-label="Offers"><p>An offer</p></aside><footer><p>Imprint</p></footer></body></html>`
-    const policy = [
-      "default-src 'none'",
-      `script-src 'self' ${gateway.url}`,
-      `connect-src ${gateway.url}${late ? " 'self'" : ''}`,
-      ...(options.head ? ["style-src 'unsafe-inline'"] : []),
-      "base-uri 'none'",
-      "form-action 'none'",
-      "require-trusted-types-for 'script'",
-      "trusted-types 'none'",
-    ].join('; ')
-    return createServer((request, response) => {
-      const isScript = request.url === '/page.js'
-      response.writeHead(200, {
-        'Content-Type': `${isScript ? 'text/javascript' : 'text/html'}; charset=utf-8`,
-        'Content-Security-Policy': policy,
-      })
-      response.end(isScript ? (options.pageScript ?? '') : html)
+/** The server of such a page, for any browser. */
+export function createPageServer({
+  gateway,
+  siteKey = 'pk_friendly',
+  script = '/widget.js',
+  attributes = '',
+  lang = 'en',
+  dir = 'ltr',
+  pageScriptKind,
+  ...options
+}: Omit<WidgetPageOptions, 'browser'>): Server {
+  const kinds = { module: 'type="module"', defer: 'defer' }
+  const late = pageScriptKind && `<script src="/page.js" ${kinds[pageScriptKind]}></script>`
+  const html = `<!doctype html><html lang="${lang}" dir="${dir}"><head><meta charset="utf-8"><title>A page</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+    ${options.head ?? ''}${late ? '' : '<script src="/page.js"></script>'}
+    <script src="${gateway.url}${script}" data-site-key="${siteKey}" ${attributes} defer></script>${late ?? ''}</head>
+    <body><header><p>A shop</p></header><nav aria-label="Shop"><a href="/">Lamps</a></nav>
+    <main><h1>A page</h1>${options.body ?? '<p>With a chat on it.</p>'}</main>
+    <aside aria-label="Offers"><p>An offer</p></aside><footer><p>Imprint</p></footer></body></html>`
+  const policy = [
+    "default-src 'none'",
+    `script-src 'self' ${gateway.url}`,
+    `connect-src ${gateway.url}${late ? " 'self'" : ''}`,
+    ...(options.head ? ["style-src 'unsafe-inline'"] : []),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ')
+  return createServer((request, response) => {
+    const isScript = request.url === '/page.js'
+    response.writeHead(200, {
+      'Content-Type': `${isScript ? 'text/javascript' : 'text/html'}; charset=utf-8`,
+      'Content-Security-Policy': policy,
     })
-  }
+    response.end(isScript ? (options.pageScript ?? '') : html)
+  })
 }

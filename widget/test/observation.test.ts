@@ -121,3 +121,19 @@ it('messages that failed because consent was denied are sent in their order as s
   await until(() => statuses().every((status) => /sent|queued/.test(status)))
   expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['One', 'Two'])
 })
+
+it('a form that was not sent because consent was denied is sent once as soon as it is granted', async () => {
+  const email = { name: 'email', label: 'Email', type: 'email', required: true, maxLength: 254 }
+  await restart({ ...config, capabilities: { preChatForm: true }, forms: { preChat: { fields: [email] } } })
+  const { client } = await started()
+  const consentStep = await client.consent()
+  const submitted = client.submitForm('preChat', { email: 'ada@example.com' })
+  await until(() => consentStep.state()?.isHolding === true)
+  await consentStep.decide('denied')
+  expect(await submitted).toMatchObject({ status: 'failed', error: { code: 'ConsentRequired' } })
+  expect(server.features.leads).toEqual([])
+  consentStep.reopen()
+  await consentStep.decide('granted')
+  await until(() => client.formState('preChat').status === 'submitted')
+  expect(server.features.leads).toEqual([{ email: 'ada@example.com' }])
+})

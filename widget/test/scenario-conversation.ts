@@ -55,8 +55,9 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       if (message) publish({ sequence: message.sequence, type: 'message.accepted', data: { message } })
     },
 
-    agentSays(body: string, displayName = 'Anna Keller'): ServiceMessage {
-      const message = add({ author: { kind: 'agent', displayName }, body })
+    /** @param about fields of the message that differ from a plain answer of an agent. */
+    agentSays(body: string, displayName = 'Anna Keller', about: Partial<ServiceMessage> = {}): ServiceMessage {
+      const message = add({ author: { kind: 'agent', displayName }, body, ...about })
       publish({ sequence: message.sequence, type: 'message.received', data: { message } })
       return message
     },

@@ -39,11 +39,12 @@ export function createFeatures(deps: FeaturesDeps) {
   /** Id of the conversation whose messages have been loaded. */
   let loaded: string | undefined
 
-  // While consent was missing, nothing was reported.
+  // While consent was missing, nothing was reported, and a form was not sent.
   emitter.on('consent.changed', ({ consent }) => {
     if (consent?.status !== 'granted') return
     pages.update()
     void presenceReports.update()
+    if (hasSession) forms.resume()
   })
   platform.lifecycle.subscribe((signal) => {
     // Pages that were open in the meantime may have changed the stored state.
