@@ -221,7 +221,6 @@ export const operationKeys = {
   completion: (messageId: string) => keyOf('completion', messageId),
   assignment: (version: number) => keyOf('assignment', String(version)),
   tagChange: (version: number) => keyOf('tags', String(version)),
-  reopening: (closedSequence: number) => keyOf('reopening', String(closedSequence)),
   typing: (turnId: string, step: string) => keyOf('typing', turnId, step),
   command: (commandId: string, type: EventType) => keyOf(commandId, type),
 }

@@ -3,7 +3,7 @@ import { type Scope, ServiceError } from '../errors.ts'
 import { type Conversation, queuePlaceOf } from '../log/conversation-model.ts'
 import { recordStatus } from '../log/conversation-store.ts'
 import { logOf } from '../log/event-log.ts'
-import { type Agent, operationKeys } from '../log-event.ts'
+import { type Agent, type EventType, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
 import { findConversation, hasSiteCapability } from './conversation-access.ts'
 import { requestRating } from './ratings.ts'
@@ -64,23 +64,19 @@ export async function closeConversation(
   await findConversation(core, conversationId, scope)
   if (requestsRating && !(await hasSiteCapability(core, conversationId, 'rating')))
     throw new ServiceError('RouteNotAdvertised')
-  const { event } = await logOf(core).append({ conversationId, type: 'conversation.closed' })
-  await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
+  await changeStatus(core, conversationId, 'conversation.closed')
   if (requestsRating) await requestRating(core, conversationId)
   return findConversation(core, conversationId, scope)
 }
 
 /** Does nothing if the conversation is open. Errors: NotFound. */
 export async function reopenConversation(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
-  const { status, closedSequence } = await findConversation(core, conversationId, scope)
-  if (status === 'closed') {
-    const { event } = await logOf(core).append({
-      conversationId,
-      type: 'conversation.reopened',
-      operationKey: operationKeys.reopening(closedSequence!),
-      inputHash: 'reopening',
-    })
-    await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
-  }
+  await findConversation(core, conversationId, scope)
+  await changeStatus(core, conversationId, 'conversation.reopened')
   return findConversation(core, conversationId, scope)
+}
+
+async function changeStatus(core: Core, conversationId: string, type: EventType) {
+  const { event } = await logOf(core).append({ conversationId, type })
+  await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
 }

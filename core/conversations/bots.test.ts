@@ -4,6 +4,7 @@ import type { Event } from '#proto/events/v1/events_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { findConversations } from '../log/conversation-store.ts'
+import { logOf } from '../log/event-log.ts'
 import { exportVisitor, visitorOfSession } from '../privacy/visitor-data.ts'
 import { append, bot, botOf, request, say } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -196,6 +197,31 @@ describe('a request for a person', () => {
     ])
     expect((await stored(visitor)).bots?.isStopped).toBe(true)
     expect(await listNotes(cores.core, visitor.conversationId, undefined)).toEqual([])
+  })
+
+  it('of a visitor hands over, however long ago a bot has answered', async () => {
+    const visitor = await cores.newVisitor()
+    await say(cores.core, visitor, 'one')
+    for (let index = 0; index < 21; index += 1) await send(cores.core, visitor, `visitor-${index}`)
+    await inboxOf(cores.core).noted()
+    const { event } = await send(cores.core, visitor, 'ask', 'Talk to a person')
+    await handOverIfAsked(cores.other, event)
+    expect((await stored(visitor)).bots?.isStopped).toBe(true)
+  })
+
+  it('opens a conversation that another core has just closed', async () => {
+    const visitor = await cores.newVisitor(await cores.newSite())
+    const { conversationId, workspaceId } = visitor
+    await send(cores.core, visitor, 'hello')
+    await logOf(cores.other).append({ conversationId, type: 'conversation.closed' })
+    await request(cores.core, visitor)
+    expect((await typesOf(visitor)).slice(1)).toEqual([
+      'conversation.closed',
+      'conversation.reopened',
+      'human.requested',
+    ])
+    const { conversations } = await listConversations(cores.core, { workspaceId, unanswered: true })
+    expect(conversations).toMatchObject([{ conversationId, status: 'open' }])
   })
 
   itLong('is accepted if the conversation has no room for the summary', async () => {

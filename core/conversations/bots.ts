@@ -25,7 +25,7 @@ import {
   quickReplyIssues,
   validate,
 } from '../rules.ts'
-import { reopenConversation, unassignAgent } from './assignments.ts'
+import { unassignAgent } from './assignments.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
 import { appendGrowth, type Grown, type GrowthPart, interruptGrowthIn } from './growing-messages.ts'
 import { appendGuarded, eventOfOperation, type Operation } from './guarded-appends.ts'
@@ -164,7 +164,6 @@ export async function requestHuman(
   // The request comes last, so that operators find the conversation complete. A bot repeats the
   // call until it is answered, and each step has an effect once.
   if (bot) await addNoteOfBot(core, { conversationId, clientOperationId, body: summary, agent: bot }, scope)
-  await reopenConversation(core, conversationId, scope)
   const conversation = await unassignAgent(core, conversationId, scope)
   const at = dateOf(core)
   let isNew = true
@@ -190,7 +189,7 @@ const requestTexts = new Set(Object.values(personRequests))
 export async function handOverIfAsked(core: Core, { conversationId, sequence, message }: LogEvent) {
   if (!message || !requestTexts.has(message.body)) return
   const { messages } = await eventsOf(core).historyPage({ conversationId, before: sequence, limit: 20 })
-  if (!messages.some(botAuthorOf)) return
+  if (!messages.some(botAuthorOf) && !(await findConversation(core, conversationId, undefined)).botAuthor) return
   // No bot can choose an id with a space.
   const clientOperationId = `visitor ${message.messageId}`
   await requestHuman(core, { conversationId, clientOperationId }, undefined).catch((error) => {

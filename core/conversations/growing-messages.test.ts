@@ -16,8 +16,10 @@ import { placesOfTexts, visitorOf } from '../test/visitor-marks.ts'
 import { closeConversation } from './assignments.ts'
 import { stopBots } from './bots.ts'
 import { endOverdueGrowth } from './growing-messages.ts'
+import { listConversations } from './inbox.ts'
 import { listMessages } from './messages.ts'
 import { searchTexts } from './search.ts'
+import { firstUnseen } from './unseen-messages.ts'
 
 const cores = testCores({ count: 2, started: false })
 const pauseMs = 30_000
@@ -269,6 +271,20 @@ describe('a message that grows', () => {
     expect(log.map(({ growth }) => growth?.state)).toEqual(['interrupted', 'growing', undefined])
     expect(await append(cores.core, visitor, 'a', 3, ' more')).toMatchObject({ state: 'interrupted', length: 3 })
     expect(await append(cores.core, visitor, 'b', 3, ' more')).toMatchObject({ state: 'growing' })
+  })
+
+  it('is no answer if it ends without text', async () => {
+    const visitor = await cores.newVisitor(await cores.newSite())
+    await send(cores.core, visitor, 'hello')
+    await append(cores.core, visitor, 'a', 0, ' ')
+    const { workspaceId } = visitor
+    const unanswered = async () =>
+      (await listConversations(cores.core, { workspaceId, unanswered: true })).conversations.length
+    expect(await unanswered()).toBe(0)
+    cores.advance(pauseMs / 1000 + 1)
+    await endOverdueGrowth(cores.core)
+    expect(await unanswered()).toBe(1)
+    expect(firstUnseen((await cores.log(visitor.conversationId)).toReversed())).toBeUndefined()
   })
 
   it('is completed by another core if its core dies at any write', async () => {

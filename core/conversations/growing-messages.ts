@@ -11,6 +11,8 @@ import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { queuePlaceOf } from '../log/conversation-model.ts'
+import { recordStatus } from '../log/conversation-store.ts'
 import { type Appended, logOf } from '../log/event-log.ts'
 import { eventsOf, toEvent } from '../log/event-store.ts'
 import { type GrowthState, type LogEvent, operationKeys } from '../log-event.ts'
@@ -201,6 +203,8 @@ async function complete(core: Core, event: GrowingEvent) {
     begunAt: occurredAt,
   })
   const end = completion.event.sequence
+  // The visitor of an answer without text waits again.
+  if (!message.body.trim()) await recordStatus(core, [{ conversationId, queue: queuePlaceOf(completion.event) }])
   await core.db.events.updateOne(placeOf(event), { $set: { 'growth.end': end }, $unset: { 'growth.until': '' } })
   return end
 }

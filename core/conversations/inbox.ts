@@ -1,5 +1,5 @@
 import type { Filter } from 'mongodb'
-import { slicesOf } from '../../platform/concurrency/batcher.ts'
+import { byKey } from '../../platform/concurrency/batcher.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { logFailure } from '../errors.ts'
@@ -11,7 +11,8 @@ import {
   type StatusChange,
   withoutNotes,
 } from '../log/conversation-store.ts'
-import { eventsOf } from '../log/event-store.ts'
+import { eventsOf, isActivity } from '../log/event-store.ts'
+import { createLogFollower } from '../log/log-follower.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { cutPage, type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
@@ -28,8 +29,9 @@ interface ListQuery {
   tag?: string
 }
 
-/** Age in milliseconds of the oldest messages that `reconcile` reads. */
+/** Age in milliseconds of the oldest messages that `reconcile` reads. The follower reads those that are missing yet. */
 const reconcileMs = 10 * 60_000
+const repairedAtOnce = 1000
 /** Minimum time between two writes. Otherwise each message of a busy conversation would cause a write. */
 const paceMs = 500
 const maxPage = 100
@@ -54,9 +56,9 @@ type Activity = Required<Pick<Conversation, 'conversationId' | 'lastMessageAt' |
 export const inboxOf = perCore((core) => {
   let queued = new Map<string, Activity>()
 
-  function note(event: LogEvent) {
+  function note(event: LogEvent, activities = queued) {
     const { conversationId, sequence, occurredAt, message } = event
-    const earlier = queued.get(conversationId)
+    const earlier = activities.get(conversationId)
     if (earlier && earlier.lastSequence >= sequence) return
     const sessionId = message?.sessionId ?? event.sessionId
     const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
@@ -64,7 +66,7 @@ export const inboxOf = perCore((core) => {
       earlier?.unseenAt ??
       (event.type === 'message.received' ? new Date(occurredAt.getTime() + firstLookMs) : undefined)
     const botAuthor = botAuthorOf(event) ?? earlier?.botAuthor
-    queued.set(conversationId, {
+    activities.set(conversationId, {
       conversationId,
       lastMessageAt: occurredAt,
       lastSequence: sequence,
@@ -89,17 +91,32 @@ export const inboxOf = perCore((core) => {
     { paceMs },
   )
 
-  async function reconcile() {
+  /** Writes what the list lacks, so that a message that is told already is not looked at again. */
+  async function repair(events: LogEvent[]) {
+    const ids = events.map(({ conversationId }) => conversationId)
+    const fields = { projection: { queue: 1, lastSequence: 1 } } as const
+    const known = byKey(await core.db.conversations.find({ _id: { $in: ids } }, fields).toArray(), ({ _id }) => _id)
+    const activities: typeof queued = new Map()
     const changes: StatusChange[] = []
-    for await (const event of eventsOf(core).activitySince(dateOf(core, -reconcileMs))) {
-      const { conversationId } = event
-      if (isEntry(event)) note(event)
+    for (const event of events.filter(isActivity)) {
+      const { conversationId, sequence } = event
+      const { queue, lastSequence = 0 } = known.get(conversationId) ?? {}
+      if (isEntry(event)) sequence > lastSequence && note(event, activities)
       else if (isRating(event)) changes.push({ conversationId, rating: ratingOf(event) })
-      else changes.push({ conversationId, queue: queuePlaceOf(event) })
+      else if (sequence > (queue?.sequence ?? 0)) changes.push({ conversationId, queue: queuePlaceOf(event) })
     }
-    await writing.run()
-    for (const part of slicesOf(changes, 1000)) await recordStatus(core, part)
+    if (activities.size > 0) await recordActivity(core, [...activities.values()])
+    if (changes.length > 0) await recordStatus(core, changes)
   }
+
+  async function reconcile() {
+    const found: LogEvent[] = []
+    for await (const event of eventsOf(core).activitySince(dateOf(core, -reconcileMs)))
+      if (found.push(event) === repairedAtOnce) await repair(found.splice(0))
+    await repair(found)
+  }
+
+  const follower = createLogFollower(core, { name: 'inbox', handle: repair })
 
   // A gap can mean that the database was unavailable, so that writes of the inbox have failed.
   core.bus.on('gap', () => {
@@ -114,6 +131,8 @@ export const inboxOf = perCore((core) => {
     },
     /** Records recent messages again, including messages of a crashed process. */
     reconcile,
+    /** Records the events that a dead or stopped process has not recorded, some time after they were written. */
+    catchUp: follower.catchUp,
     /** Resolves when the write of each message queued before this call has succeeded or failed. */
     noted: writing.caughtUp,
     drain: writing.settled,

@@ -27,6 +27,7 @@ export function conversationJobs(core: Core) {
   for (const partOf of [inboxOf, inboxWatchOf, typingEndsOf, growthOf]) partOf(core)
   measureAtScrape(core.metrics.peopleWaiting, measureEveryMs, () => measureWaiting(core))
   return createJobs(core, {
+    'catch-up of the inbox': [sweepEveryMs, inboxOf(core).catchUp],
     'tell about unseen messages': [unseenEveryMs, () => tellUnseenMessages(core)],
     'end of growing messages': [sweepEveryMs, () => endOverdueGrowth(core)],
     'expire typing': [sweepEveryMs, () => endOverdueTyping(core)],

@@ -2,6 +2,7 @@ import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import { logOf } from '../log/event-log.ts'
 import { request, say } from '../test/bots.ts'
 import { answer, hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
@@ -53,6 +54,33 @@ describe('a closed conversation that is reopened', () => {
     expect((await list({ status: ConversationStatus.CLOSED })).conversations).toEqual([])
     expect(before).toMatchObject({ lastMessage: { body: 'anybody-there' } })
   })
+})
+
+it('a conversation that was already reopened is not reopened again', async () => {
+  const { visitors } = await newQueue(1)
+  const { conversationId } = visitors[0]!
+  await send(cores.core, visitors[0]!, 'anybody-there')
+  await closeConversation(cores.core, conversationId, undefined)
+  await logOf(cores.other).append({ conversationId, type: 'conversation.reopened' })
+  await reopenConversation(cores.core, conversationId, undefined)
+  const types = (await cores.log(conversationId)).map(({ type }) => type)
+  expect(types).toEqual(['message.accepted', 'conversation.closed', 'conversation.reopened'])
+})
+
+it('a message whose core died before it listed the message is listed, however long no core runs', async () => {
+  const { visitors, unanswered } = await newQueue(2)
+  const [ada, bob] = visitors as [TestVisitor, TestVisitor]
+  const author = { kind: 'visitor' } as const
+  const message = { messageId: 'msg_dead', author, body: 'Hi', contentType: 'text', state: 'queued' } as const
+  for (const { conversationId, sessionId } of [ada, bob])
+    await logOf(cores.core).append({ conversationId, sessionId, type: 'message.accepted', message })
+  await logOf(cores.core).append({ conversationId: bob.conversationId, type: 'conversation.closed' })
+  cores.advance(3600)
+  await inboxOf(cores.other).reconcile()
+  expect(await unanswered()).toEqual([])
+  await inboxOf(cores.other).catchUp()
+  expect(await unanswered()).toEqual([ada.conversationId])
+  await inboxOf(cores.core).catchUp()
 })
 
 describe('the queue of unanswered conversations', () => {

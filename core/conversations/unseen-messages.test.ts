@@ -74,6 +74,14 @@ describe('an answer that nobody has seen', () => {
     expect(tolds.map((data) => data?.messageId)).toEqual([expect.any(String), third.message!.messageId])
   })
 
+  it('is told once, however many answers follow', async () => {
+    await newVisitor(1)
+    await answer()
+    expect(await told(1.1)).toHaveLength(1)
+    await Promise.all(Array.from({ length: 201 }, () => answer()))
+    expect(await told(3)).toHaveLength(1)
+  })
+
   it.each<[string, () => Promise<unknown>]>([
     ['it was seen', async () => see((await answer()).sequence)],
     ['the visitor wrote after it', async () => answer().then(write)],
@@ -172,7 +180,7 @@ describe('the first unseen message', () => {
 
 function eventOf(kind: string, messageSequence: number | undefined): Partial<LogEvent> {
   const author = { kind: 'agent' as const, displayName: 'Ada' }
-  const message = { messageId: 'msg_1', author, body: '', contentType: 'text' as const, state: 'sent' as const }
+  const message = { messageId: 'msg_1', author, body: 'Yes', contentType: 'text' as const, state: 'sent' as const }
   if (kind === 'agent') return { type: 'message.received', message }
   if (kind === 'visitor') return { type: 'message.accepted', message: { ...message, author: { kind: 'visitor' } } }
   if (kind === 'form') return { type: 'form.submitted' }

@@ -16,7 +16,6 @@ export const firstLookMs = 60_000
 /** Time after which another core looks again. Longer than `firstLookMs`. */
 const lookMs = 5 * 60_000
 const batch = 200
-const read = 200
 
 const deciding: EventType[] = [
   'message.accepted',
@@ -63,7 +62,12 @@ async function look(core: Core, conversationId: string, lookAt: Date) {
 
 async function readLatest(core: Core, conversationId: string) {
   const { sequence: end } = await readEnd(core, conversationId)
-  return { end, latest: await eventsOf(core).newestOf(deciding, { conversationId, through: end }, read) }
+  const latest: LogEvent[] = []
+  for (let through = end; ; through = latest.at(-1)!.sequence - 1) {
+    const page = await eventsOf(core).newestOf(deciding, { conversationId, through }, batch)
+    latest.push(...page)
+    if (page.length < batch || page.some(isKnown)) return { end, latest }
+  }
 }
 
 /** Does nothing if there is no mail server, or already a mail for this message. */
@@ -119,9 +123,12 @@ const isRead = (event: LogEvent) =>
   event.type === 'message.state.changed' && isReceipt(event) && event.data?.state === 'read'
 const isThere = (event: LogEvent) => isRead(event) || (isEntry(event) && event.type !== 'message.received')
 
+/** The visitor was there, or was told. */
+const isKnown = (event: LogEvent) => isThere(event) || event.type === 'message.unseen'
+
 /** Returns the event that tells about a message; undefined if the visitor was there since. */
 function toldIn(latest: LogEvent[]) {
-  const newest = latest.find((event) => isThere(event) || event.type === 'message.unseen')
+  const newest = latest.find(isKnown)
   return newest?.type === 'message.unseen' ? newest : undefined
 }
 
@@ -132,8 +139,13 @@ function unseenIn(latest: LogEvent[]) {
   const from = Math.max(0, ...seenTo)
   return latest
     .filter(
-      ({ type, sequence, message }) =>
-        type === 'message.received' && sequence > from && !message?.redactedAt && !withdrawn.includes(sequence),
+      ({ type, sequence, message, growth }) =>
+        type === 'message.received' &&
+        sequence > from &&
+        !message?.redactedAt &&
+        !withdrawn.includes(sequence) &&
+        // An answer that was stopped before its first word has nothing to show.
+        (growth?.state === 'growing' || message?.body.trim()),
     )
     .reverse()
 }

@@ -99,7 +99,7 @@ export const logOf = perCore((core) => {
   async function write(batch: Pending[]) {
     const ends = await heads.get(batch.map(({ draft }) => draft.conversationId))
     for (const [index, pending] of batch.entries()) pending.end = ends[index]!
-    const toClosed = batch.filter(({ draft, end }) => isEntry(draft) && end.closed)
+    const toClosed = batch.filter(({ draft, end }) => reopens(draft) && end.closed)
     const known = await findRepeated(toClosed)
     // A repeated message must not reopen its conversation.
     const reopening = new Set(toClosed.filter(({ draft }) => !known.has(operationOf(draft))))
@@ -108,8 +108,10 @@ export const logOf = perCore((core) => {
     const events = writing.map((pending) =>
       eventAfter(pending.end, reopening.has(pending) ? reopened(pending.draft) : pending.draft, new Date(now())),
     )
-    const origins = writing.map(({ origin }) => origin)
-    const outcomes = await insert(events, origins)
+    const outcomes = await insert(
+      events,
+      writing.map(({ origin }) => origin),
+    )
 
     const repeated: Pending[] = []
     const conflicted: Pending[] = []
@@ -142,17 +144,17 @@ export const logOf = perCore((core) => {
   }
 
   /**
-   * Resolves a request that appends nothing, and returns true: its log has moved on, or it closes a
-   * closed conversation. In the second case, the event may not be the last one of the log.
+   * Resolves a request that appends nothing, and returns true: its log has moved on, or the conversation
+   * already is as it wants. In the second case, the event may not be the last one of the log.
    */
   function resolveWithoutEvent(pending: Pending) {
     const { draft, onlyAfter, tries, resolve } = pending
     const { sequence, closed } = pending.end
     if (onlyAfter !== undefined && onlyAfter !== sequence) resolve(undefined)
-    else if (draft.type !== 'conversation.closed' || !closed) return false
-    // Another process may have reopened the conversation since this one read the end of its log.
+    else if (draft.type !== (closed ? 'conversation.closed' : 'conversation.reopened')) return false
+    // Another process may have changed the conversation since this one read the end of its log.
     else if (tries === 0) retryConflicted([pending])
-    else resolve({ event: { ...draft, sequence, occurredAt: new Date(now()), closed }, replayed: true })
+    else resolve({ event: { ...eventAfter(pending.end, draft, new Date(now())), sequence }, replayed: true })
     return true
   }
 
@@ -210,8 +212,8 @@ export const logOf = perCore((core) => {
   return {
     /**
      * Appends an event. When the call resolves, the event survives the loss of any process. A message
-     * to a closed conversation reopens it: `conversation.reopened` is appended just before the message.
-     * Closing a closed conversation appends nothing and returns `replayed`.
+     * to a closed conversation, or a request for a person, reopens it: `conversation.reopened` is appended
+     * just before. Closing a closed conversation or reopening an open one appends nothing and returns `replayed`.
      *
      * Errors: `IdempotencyConflict` when the operation key was used with different input.
      * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the
@@ -231,12 +233,17 @@ export const logOf = perCore((core) => {
 
 const operationOf = ({ conversationId, operationKey }: EventDraft) => `${conversationId} ${operationKey}`
 
-const opens = (draft: EventDraft) => isEntry(draft) || draft.type === 'conversation.reopened'
+const reopens = (draft: EventDraft) => isEntry(draft) || draft.type === 'human.requested'
 
-/** A visitor waits from the first message or form after an answer, or from a bot's request for a person. */
+const opens = (draft: EventDraft) => reopens(draft) || draft.type === 'conversation.reopened'
+
+/**
+ * A visitor waits from the first message or form after an answer, from a bot's request for a person, or from
+ * the end of an answer that has no text.
+ */
 function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date) {
   const { type, message } = draft
-  if (isCompletion(draft)) return end.waitingSince
+  if (isCompletion(draft)) return end.waitingSince ?? (message?.body.trim() ? undefined : occurredAt)
   const begins = message ? message.author.kind === 'visitor' : type === 'human.requested' || type === 'form.submitted'
   if (begins) return end.waitingSince ?? occurredAt
   return message ? undefined : end.waitingSince

@@ -58,6 +58,9 @@ const activityTypes: EventType[] = [
   'form.submitted',
 ]
 
+/** Returns true if the event changes how the inbox shows its conversation. */
+export const isActivity = ({ message, type }: LogEvent) => message !== undefined || activityTypes.includes(type)
+
 /** By default, reads return only committed events, in the order of their sequences. */
 export function createEventStore({ events }: { events: Collection<EventDocument> }) {
   const read = async (filter: object, page: { limit?: number; sort?: Record<string, 1 | -1> } = {}) =>
@@ -269,10 +272,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     /** Returns what the inbox shows of the events that all processes wrote since a time, in any order. */
-    async *activitySince(time: Date): AsyncIterable<LogEvent> {
-      const activity = { _id: { $gte: idAt(time) }, $or: [isMessage, { type: { $in: activityTypes } }] }
-      for await (const document of events.find(activity)) yield toEvent(document)
-    },
+    activitySince: (time: Date): AsyncIterable<LogEvent> =>
+      events.find({ _id: { $gte: idAt(time) }, $or: [isMessage, { type: { $in: activityTypes } }] }).map(toEvent),
   }
 }
 

@@ -40,7 +40,7 @@ export function createLogFollower(
     name: string
     /** Must throw if the events must be read again later. */
     handle: (events: LogEvent[]) => Promise<void>
-    signal: AbortSignal
+    signal?: AbortSignal
     startAgeMs?: number
   },
 ) {
@@ -72,7 +72,7 @@ export function createLogFollower(
     async handle(events) {
       await handle(events)
       // If the signal aborted, `handle` may have left events out.
-      return !signal.aborted && end !== undefined && (await advance(end))
+      return !signal?.aborted && end !== undefined && (await advance(end))
     },
     since: ({ occurredAt }) => new Date(occurredAt.getTime() + settledMs),
     now,

@@ -6,8 +6,9 @@ import type { BrowserContextOptions, Page } from 'playwright-core'
 import { signAssertion } from '../../test/support/assertion.ts'
 import { launchChromium } from '../../test/support/chromium.ts'
 import { operatorOf } from '../../test/support/operator.ts'
+import { pageSizes } from '../../test/support/page-checks.ts'
 import { startVisitor } from '../../test/support/visitor.ts'
-import { openWidgetPage, type WidgetPageOptions } from '../../test/support/widget-page.ts'
+import { inWidget, openWidgetPage, say, withPreChat, withRequests } from '../../test/support/widget-page.ts'
 import { buildWidgetIfStale } from '../../widget/build.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import { readDevConfig } from '../config.ts'
@@ -16,10 +17,8 @@ import type { DemoFile } from '../demo-seed.ts'
 type Look = Pick<BrowserContextOptions, 'viewport' | 'colorScheme'>
 
 const pathOf = (name: string) => join(import.meta.dirname, `../../docs/images/${name}.png`)
-const narrow: Look = { viewport: { width: 1180, height: 720 }, colorScheme: 'light' }
 const wide: Look = { viewport: { width: 1440, height: 860 }, colorScheme: 'light' }
-const desktop = { width: 1100, height: 780 }
-const phone = { width: 390, height: 844 }
+const { phone } = pageSizes
 const aroundPx = 12
 
 const demo: DemoFile = JSON.parse(await readFile(join(readDevConfig().DATA_DIR, 'demo.json'), 'utf8'))
@@ -39,21 +38,17 @@ async function save(name: string, page: Page) {
 }
 
 /** `arrange` runs when the conversation is complete. */
-async function takeDemo(
-  name: string,
-  look: Look,
-  path = '/',
-  arrange = async (_: Page): Promise<unknown> => undefined,
-) {
+async function takeDemo(name: string, look: Look, path = '/', arrange?: (page: Page) => Promise<unknown>) {
   const page = await newPage({ ...look, locale: 'en-GB' })
   await page.goto(demo.origin + path)
   await page.getByRole('button', { name: /^Open chat/ }).click()
 
   async function visitorSays(text: string) {
-    await page.getByRole('textbox', { name: 'Your message' }).fill(text)
-    await page.keyboard.press('Enter')
-    const sent = page.getByText(/· Sent$/)
-    await sent.last().waitFor()
+    await say(page, text)
+    await page
+      .getByText(/· Sent$/)
+      .last()
+      .waitFor()
   }
   async function agentSays(body: string) {
     const [latest] = (await messaging.listConversations({ limit: 1 })).conversations
@@ -65,25 +60,17 @@ async function takeDemo(
   await agentSays('We do. It takes two days, and from 120 euros on it is free.')
   await visitorSays('And if it does not fit?')
   await agentSays('Send it back within 60 days. See https://shop.example/returns for how.')
-  await arrange(page)
+  await arrange?.(page)
   await save(name, page)
 }
 
-interface View {
+interface View extends Look {
   config?: Record<string, unknown>
-  viewport?: { width: number; height: number }
-  colorScheme?: 'light' | 'dark'
-  page?: Partial<WidgetPageOptions>
+  lang?: string
   arrange(page: Page, gateway: ScenarioServer): Promise<unknown>
 }
 
-const inWidget = (page: Page, selector: string) => page.locator(`[data-service-widget] ${selector}`)
 const agent = { displayName: 'Anna Keller' }
-
-async function say(page: Page, text: string) {
-  await inWidget(page, '.field').fill(text)
-  await page.keyboard.press('Enter')
-}
 
 /** `lines` are of visitor and agent in turn, visitor first. */
 async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
@@ -112,19 +99,7 @@ const arabic = [
   'يمكنك إعادته خلال 60 يومًا. التفاصيل هنا: https://shop.example/returns',
 ]
 const talk = (page: Page, gateway: ScenarioServer) => converse(page, gateway, english)
-const requests = { capabilities: { typing: true, navigation: true, screenshots: true } }
-const preChat = {
-  fields: [
-    { name: 'name', label: 'Your name', type: 'text', required: false, maxLength: 100 },
-    { name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 },
-    { name: 'question', label: 'What is it about?', type: 'textarea', required: false, maxLength: 500 },
-  ],
-}
-const withForm = {
-  capabilities: { preChatForm: true },
-  forms: { preChat },
-  consent: { required: true, policyUrl: 'https://shop.example/privacy' },
-}
+const withForm = { ...withPreChat, consent: { required: true, policyUrl: 'https://shop.example/privacy' } }
 
 async function askForScreenshot(page: Page, gateway: ScenarioServer) {
   await converse(page, gateway, english.slice(0, 2))
@@ -132,28 +107,20 @@ async function askForScreenshot(page: Page, gateway: ScenarioServer) {
   await inWidget(page, '.request').waitFor()
 }
 
-async function fillIn(page: Page) {
-  await page.getByLabel('Your name').fill('Ada Berger')
-  await page.getByLabel('Email address').fill('ada@example.com')
-}
-
 const views: Record<string, View> = {
   widget: { arrange: talk },
   'widget-dark': { colorScheme: 'dark', arrange: talk },
   'widget-phone': { viewport: phone, arrange: talk },
-  'widget-arabic': {
-    page: { lang: 'ar' },
-    arrange: (page, gateway) => converse(page, gateway, arabic),
-  },
-  'widget-consent': { config: requests, arrange: askForScreenshot },
-  'widget-form': { config: withForm, arrange: fillIn },
+  'widget-arabic': { lang: 'ar', arrange: (page, gateway) => converse(page, gateway, arabic) },
+  'widget-consent': { config: withRequests, arrange: askForScreenshot },
+  'widget-form': { config: withForm, arrange: (page) => page.getByLabel('Email address').fill('ada@example.com') },
 }
 
 async function takeWidget(name: string, view: View) {
-  const { config, viewport = desktop, colorScheme = 'light', arrange, page: options } = view
+  const { config, viewport = { width: 1100, height: 780 }, colorScheme = 'light', arrange, lang } = view
   const gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
   const context = { viewport, colorScheme, locale: 'en-GB', reducedMotion: 'reduce' as const }
-  const { page, close } = await openWidgetPage({ browser, gateway, context, ...options })
+  const { page, close } = await openWidgetPage({ browser, gateway, context, lang })
   await inWidget(page, '.launcher').click()
   await arrange(page, gateway)
   const { x, y, width, height } = (await inWidget(page, '.panel').boundingBox())!
@@ -171,19 +138,14 @@ async function createConversations() {
     ['Is the showroom open on Saturday?'],
     ['Do you ship to Graz?', 'We do. It takes two days, and from 60 euros on it is free.', 'And if it does not fit?'],
   ].entries()) {
-    const visitor = await startVisitor({ gatewayUrl: demo.gatewayUrl, origin: demo.origin, siteKey: demo.siteKey })
+    const visitor = await startVisitor(demo)
     const claims = { sub: 'customer-4711', name: 'Maria Huber', ctx: { plan: 'gold', orders: 12 } }
     const assertion = signAssertion({ siteKey: demo.siteKey, ...demo.identity }, { claims })
     if (index === 2) {
-      const identified = await visitor.call('POST', '/sessions/identify', {
-        body: { assertion },
-        headers: { 'Idempotency-Key': randomUUID() },
-      })
-      if (identified.status !== 200) throw new Error(`identify: ${JSON.stringify(identified.body)}`)
-      visitor.session = identified.body
+      const headers = { 'Idempotency-Key': randomUUID() }
+      visitor.session = (await visitor.call('POST', '/sessions/identify', { body: { assertion }, headers })).body
     }
-    const viewport = { width: 1280, height: 720 }
-    const page = { url: `${demo.origin}/jackets/alpine`, title: 'Alpine jacket', viewport }
+    const page = { url: `${demo.origin}/jackets/alpine`, title: 'Alpine jacket', viewport: pageSizes.laptop }
     await visitor.call('POST', '/context/page', { body: page })
     const { conversationId } = visitor.session
     for (const [turn, body] of lines.entries()) {
@@ -206,12 +168,11 @@ async function takeConsole(name: string, conversationId: string, look: Look) {
   await save(name, page)
 }
 
-await takeDemo('demo-shop', narrow)
+await takeDemo('demo-shop', { viewport: { width: 1180, height: 720 }, colorScheme: 'light' })
 await takeDemo('demo-shop-workbench', wide, '/', async (page) => {
   await page.getByRole('button', { name: 'Workbench' }).click()
   await page.getByRole('radio', { name: /^Offline/ }).check()
-  await page.getByRole('textbox', { name: 'Your message' }).fill('Then I take one!')
-  await page.keyboard.press('Enter')
+  await say(page, 'Then I take one!')
   await page.getByText('Connection lost. Reconnecting…').waitFor()
 })
 await takeDemo('demo-shop-events', { ...wide, colorScheme: 'dark' }, '/lamps', async (page) => {

@@ -3,21 +3,18 @@ import { afterEach, beforeAll, beforeEach } from 'vitest'
 import { buildWidgetIfStale } from '../../widget/build.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import { sharedChromium } from '../support/chromium.ts'
-import { openWidgetPage, type WidgetPage, type WidgetPageOptions } from '../support/widget-page.ts'
+import {
+  inWidget,
+  openWidgetPage,
+  say,
+  type WidgetPage,
+  type WidgetPageOptions,
+  withOffline,
+  withPreChat,
+  withRequests,
+} from '../support/widget-page.ts'
 
-const preChat = {
-  fields: [
-    { name: 'name', label: 'Your name', type: 'text', required: false, maxLength: 100 },
-    { name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 },
-    { name: 'question', label: 'What is it about?', type: 'textarea', required: false, maxLength: 500 },
-  ],
-}
-const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 }] }
-export const withPreChat = { capabilities: { preChatForm: true }, forms: { preChat } }
-export const withOffline = { capabilities: { offlineForm: true }, forms: { offline }, availability: { online: false } }
-export const withRequests = { capabilities: { typing: true, navigation: true, screenshots: true } }
-
-export const inWidget = (page: Page, selector: string) => page.locator(`[data-service-widget] ${selector}`)
+export { inWidget, say, withOffline, withPreChat, withRequests }
 
 /**
  * Starts a new scenario server (a simulated gateway) for each test of the calling file. The
@@ -122,11 +119,6 @@ export async function openForm(page: Page) {
   await inWidget(page, '.launcher').click()
   await inWidget(page, '.form-view').waitFor()
   await inWidget(page, '.header[data-state="online"], .header[data-state="away"]').first().waitFor()
-}
-
-export async function say(page: Page, text: string) {
-  await inWidget(page, '.field').fill(text)
-  await page.keyboard.press('Enter')
 }
 
 export async function choosePicture(page: Page, press: () => Promise<unknown>) {

@@ -4,6 +4,20 @@ import type { ScenarioServer } from '../../widget/test/scenario-server.ts'
 import type { SiteKey } from '../../widget/test/scenarios.ts'
 import { listen } from './listen.ts'
 
+const preChat = {
+  fields: [
+    { name: 'name', label: 'Your name', type: 'text', required: false, maxLength: 100 },
+    { name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 },
+    { name: 'question', label: 'What is it about?', type: 'textarea', required: false, maxLength: 500 },
+  ],
+}
+const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true, maxLength: 254 }] }
+export const withPreChat = { capabilities: { preChatForm: true }, forms: { preChat } }
+export const withOffline = { capabilities: { offlineForm: true }, forms: { offline }, availability: { online: false } }
+export const withRequests = { capabilities: { typing: true, navigation: true, screenshots: true } }
+
+export const inWidget = (page: Page, selector: string) => page.locator(`[data-service-widget] ${selector}`)
+
 export interface WidgetPageOptions {
   browser: Browser
   /** Scenario server: a simulated gateway that also serves the widget's files. */
@@ -109,4 +123,9 @@ export function createPageServer({
     })
     response.end(isScript ? (options.pageScript ?? '') : html)
   })
+}
+
+export async function say(page: Page, text: string) {
+  await inWidget(page, '.field').fill(text)
+  await page.keyboard.press('Enter')
 }

@@ -118,7 +118,7 @@ export declare type AppendBotMessageRequest = Message<"service.bot.v1.AppendBotM
 
   /**
    * Text that the message gains. It may be empty, to keep the message growing or to complete it. The
-   * rules of VisitorMessage.body apply to the whole text.
+   * rules of VisitorMessage.body apply to the whole text. Do not part a CR from its LF.
    *
    * @generated from field: string text = 4;
    */
