@@ -52,8 +52,18 @@ describe('actions of operators in a conversation', () => {
         .getByRole('button', { name: 'Withdraw message', includeHidden: true })
         .count(),
     ).toBe(0)
-    await own.hover()
-    await own.getByRole('button', { name: 'Withdraw message' }).click()
+    const tops = () =>
+      page.locator('.messages > li').evaluateAll((all) => all.map((each) => each.getBoundingClientRect().top))
+    await page.locator('.message.agent', { hasText: 'from 60 euros' }).hover()
+    await own.getByText('Sent').waitFor()
+    const before = await tops()
+    const withdraw = own.getByRole('button', { name: 'Withdraw message' })
+    for (const show of [own.hover, withdraw.focus]) {
+      await show.call(show === own.hover ? own : withdraw)
+      expect(await withdraw.evaluate((button) => getComputedStyle(button).opacity)).toBe('1')
+      expect(await tops()).toEqual(before)
+    }
+    await withdraw.click()
     const dialog = page.getByRole('dialog', { name: 'Withdraw message?' })
     await dialog.getByText('beyond reach').waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
