@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { isLong, itLong } from '../../test/support/is-long.ts'
+import { pageSizes } from '../../test/support/page-checks.ts'
 import { until } from '../../test/support/until.ts'
 import { samplePicture } from './demo-data.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
@@ -52,8 +53,28 @@ describe('actions of operators in a conversation', () => {
         .getByRole('button', { name: 'Withdraw message', includeHidden: true })
         .count(),
     ).toBe(0)
-    await own.hover()
-    await own.getByRole('button', { name: 'Withdraw message' }).click()
+    const tops = () =>
+      page.locator('.messages > li').evaluateAll((all) => all.map((each) => each.getBoundingClientRect().top))
+    await page.locator('.message.agent', { hasText: 'from 60 euros' }).hover()
+    await own.getByText('Sent').waitFor()
+    const before = await tops()
+    const withdraw = own.getByRole('button', { name: 'Withdraw message' })
+    for (const show of [own.hover, withdraw.focus]) {
+      await show.call(show === own.hover ? own : withdraw)
+      expect(await withdraw.evaluate((button) => getComputedStyle(button).opacity)).toBe('1')
+      expect(await tops()).toEqual(before)
+    }
+    // On a phone, the button stands beside the bubble, and time and state stay on their line below it.
+    await page.setViewportSize(pageSizes.phone)
+    const [target, text, foot] = await Promise.all(
+      [withdraw, own.locator('.bubble'), own.locator('.message-foot')].map(async (each) => (await each.boundingBox())!),
+    )
+    expect(target).toMatchObject({ width: 44, height: 44 })
+    expect(target!.x + target!.width).toBeLessThanOrEqual(text!.x)
+    expect(Math.abs(target!.y + 22 - text!.y - text!.height / 2)).toBeLessThan(1)
+    expect([foot!.x + foot!.width, foot!.height < 24]).toEqual([text!.x + text!.width, true])
+    await page.setViewportSize(pageSizes.desktop)
+    await withdraw.click()
     const dialog = page.getByRole('dialog', { name: 'Withdraw message?' })
     await dialog.getByText('beyond reach').waitFor()
     expect(await accessibilityFindings(page)).toEqual([])

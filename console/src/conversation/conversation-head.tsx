@@ -95,7 +95,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
         <h2 class="name-line" tabIndex={-1}>
           <bdi class="ellipsis">{name}</bdi> {verified && <VerifiedMark />}
         </h2>
-        <p class="ellipsis hint">
+        <p class="hint breakable">
           {others.value.map((other) => `${other} is here too · `)}
           {presenceWords[presence] && `${presenceWords[presence]} · `}
           {verified ? 'Verified' : conversation?.contact?.name ? 'Name not verified' : 'Anonymous'}

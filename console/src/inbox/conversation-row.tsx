@@ -12,7 +12,7 @@ export function StatusTags({ conversation }: { conversation: Conversation }) {
   return (
     <>
       {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
-      {status === ConversationStatus.CLOSED && rating && <span class="tag">Rated {rating}/5</span>}
+      {status === ConversationStatus.CLOSED && rating !== undefined && <span class="tag">Rated {rating}/5</span>}
       {agent && <span class="tag">{isMine ? 'Mine' : agent.displayName}</span>}
     </>
   )

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole, useShortcuts } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
@@ -138,19 +138,13 @@ function Queues() {
   const filter = router.filter.value
   // None until the inbox has chosen one.
   const chosen = filter.queue && queueOf(filter)
-  const label = useRef<HTMLLabelElement>(null)
-  // The row may be longer than its place. The chosen queue is never cut.
-  useEffect(
-    () => label.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' }),
-    [chosen, counts === undefined],
-  )
   return (
     <fieldset class="queues">
       <legend class="visually-hidden">Queue</legend>
       {(Object.keys(queues) as Queue[]).map((queue) => {
         const count = queue === 'closed' ? 0 : (counts?.[queue] ?? 0)
         return (
-          <label key={queue} class="chip" ref={queue === chosen ? label : null}>
+          <label key={queue} class="chip">
             <input type="radio" name="queue" checked={queue === chosen} onChange={() => router.setFilter({ queue })} />
             <span>
               {queues[queue].name}

@@ -5,7 +5,7 @@ import { Icon } from './page.tsx'
 
 /** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */
 export function Avatar({ name, id, presence }: { name: string; id: string; presence?: Presence }) {
-  const mark = presence && { [Presence.HERE as number]: 'here', [Presence.AWAY]: 'away' }[presence]
+  const mark = { [Presence.HERE as number]: 'here', [Presence.AWAY]: 'away' }[presence ?? Presence.UNSPECIFIED]
   return (
     <span class="avatar" style={{ '--hue': `${hash(id) % 360}` }} aria-hidden="true">
       {initialsOf(name)}

@@ -102,7 +102,7 @@ export function DialogButton<Draft extends object>(props: DialogButtonProps<Draf
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Button kind={kind} aria-label={label} disabled={isOff} onClick={() => setOpen(true)}>
+      <Button kind={kind} aria-label={label} title={label} disabled={isOff} onClick={() => setOpen(true)}>
         {icon && <Icon name={icon} />}
         {button}
       </Button>

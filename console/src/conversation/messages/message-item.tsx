@@ -64,8 +64,11 @@ export function MessageItem({ message, before, after, name, thread, isFound }: M
       {message.redactedAt ? (
         <div class="bubble withdrawn">Message withdrawn</div>
       ) : (
-        <div class="bubble" dir="auto" lang={message.locale} aria-busy={message.growing || undefined}>
-          <MessageText text={message.body} />
+        <div class="bubble-line">
+          <div class="bubble" dir="auto" lang={message.locale} aria-busy={message.growing || undefined}>
+            <MessageText text={message.body} />
+          </div>
+          <WithdrawButton message={message} thread={thread} />
         </div>
       )}
       {message.quickReplies.length > 0 && (
@@ -77,15 +80,12 @@ export function MessageItem({ message, before, after, name, thread, isFound }: M
           ))}
         </ul>
       )}
-      <div class="message-foot">
-        <WithdrawButton message={message} thread={thread} />
-        {showsFoot && (
-          <>
-            <When at={message.createdAt} timeOnly />
-            <span class="message-state">{message.growing ? 'Writing…' : stateText(message)}</span>
-          </>
-        )}
-      </div>
+      {showsFoot && (
+        <div class="message-foot">
+          <When at={message.createdAt} timeOnly />
+          <span class="message-state">{message.growing ? 'Writing…' : stateText(message)}</span>
+        </div>
+      )}
     </li>
   )
 }
@@ -157,11 +157,12 @@ export function NoteItem({ note: { author, body, createdAt } }: { note: Note }) 
 function WithdrawButton({ message, thread }: Pick<MessageItemProps, 'message' | 'thread'>) {
   const { session } = useConsole()
   const isOwn = message.author?.kind === 'agent' && message.author.displayName === session.displayName
-  if (message.redactedAt || !(isOwn || session.scopes.includes('messages:redact'))) return null
+  if (!(isOwn || session.scopes.includes('messages:redact'))) return null
   return (
     <DialogButton
-      button="Withdraw"
-      kind="ghost small withdraw"
+      button=""
+      icon="trash"
+      kind="ghost withdraw"
       label="Withdraw message"
       title="Withdraw message?"
       action="Withdraw message"

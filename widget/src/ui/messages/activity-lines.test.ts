@@ -44,6 +44,15 @@ it('an activity adds no line if it is older than the loaded messages or has no t
   ])
 })
 
+it('a closing has no line once the conversation is open again, because its line asks to write a message', () => {
+  const activity = [line('conversation.closed', 2), line('conversation.reopened', 3), line('conversation.closed', 4)]
+  const shown = (count: number) =>
+    bodies(withActivity([message(1, 'one')], activity.slice(0, count), { texts, hasOlder: false }))
+  expect(shown(1)).toEqual(['one', texts.conversationClosed])
+  expect(shown(2)).toEqual(['one', texts.conversationReopened])
+  expect(shown(3)).toEqual(['one', texts.conversationReopened, texts.conversationClosed])
+})
+
 it('a submitted form adds a card with the address and the time from which operators answer', () => {
   const [card] = withActivity([], [{ ...line('form.submitted', 0), address: 'ada@example.com' }], {
     texts,

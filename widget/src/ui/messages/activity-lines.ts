@@ -8,13 +8,15 @@ interface Context {
   answersFrom?: string
 }
 
-/** Returns the messages with a line for each other event of the conversation. */
+/** Adds a line for each other event, but none for the closing of a chat that is open again. */
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
   { hasOlder, ...context }: Context,
 ) {
+  const reopenedAt = activity.findLast(({ type }) => type === 'conversation.reopened')?.sequence ?? 0
   const lines = activity.flatMap((one) => {
+    if (one.type === 'conversation.closed' && one.sequence < reopenedAt) return []
     const body = textOf(one, context)
     const contentType = one.type === 'form.submitted' ? cardType : 'text'
     const line = { ...systemMessage, contentType, key: one.key, body, sequence: one.sequence, createdAt: one.at }
@@ -40,10 +42,7 @@ export function withActivity(
 /** Content type of a line that is shown as a card with a tick. */
 export const cardType = 'card'
 
-const systemMessage = {
-  author: { kind: 'system' as const },
-  deliveryStatus: 'sent' as const,
-}
+const systemMessage = { author: { kind: 'system' }, deliveryStatus: 'sent' } as const
 
 function textOf(
   { type, agentName = '', address }: Activity,
