@@ -243,13 +243,13 @@ const linkMailsOf = perCore(() => ({ last: Promise.resolve(), waiting: 0 }))
 /** The answer and its time do not depend on whether an account has the address. Errors: `NotFound`. */
 export function mailSignInLink(core: Core, text: string) {
   if (!mailerOf(core).isEnabled) throw new ServiceError('NotFound')
-  const parts = emailPartsOf(text)
+  const mail = addressIn(text)
   const mails = linkMailsOf(core)
-  if (!parts || mails.waiting >= maxWaiting) return
+  if (mail === undefined || mails.waiting >= maxWaiting) return
   mails.waiting += 1
   // One after another, so that concurrent requests for an account get no more links than allowed.
   mails.last = mails.last
-    .then(() => mailLinks(core, `${parts.name}@${parts.domain}`))
+    .then(() => mailLinks(core, mail))
     .catch(logFailure(core.logger, 'a sign-in link was not mailed'))
     .finally(() => {
       mails.waiting -= 1
@@ -273,11 +273,13 @@ async function sendMail(
   mailerOf(core).sendLater({ to, subject: fill(texts[kind]), text: fill(texts[`${kind}Text`]) })
 }
 
+/** Returns an address in lower case. Converts each character by itself, so that no word ends with another sigma. */
+const addressIn = (text: string) => emailPartsOf(text)?.address.replace(/./gu, (sign) => sign.toLowerCase())
+
 /** Returns an address as it is stored. Errors: `ValidationFailed`. */
 function mailOf(text: string | undefined) {
   if (text === undefined || text === '') return undefined
-  const parts = emailPartsOf(text)
-  const mail = parts && `${parts.name}@${parts.domain}`
+  const mail = addressIn(text)
   validate(mail === undefined ? { path: '/mail', rule: 'format' } : field('/mail', mail, line(3, 254)))
   return mail
 }

@@ -4,7 +4,7 @@ export interface Member {
   id: string
   /** Name that visitors see. */
   name: string
-  /** Mail address in lower case. */
+  /** Mail goes to it. Lower case, unless the provider names it. */
   mail?: string
   /** Absent for accounts of the OpenID Connect provider, whose claims name the scopes. */
   role?: Role

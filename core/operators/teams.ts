@@ -89,7 +89,7 @@ export async function keepProvidedMember(
     const others = present.filter((each) => each.id !== id)
     if (others.filter(isActive).length >= maxActive) return present
     const known = present.find((each) => each.id === id)
-    const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
+    const free = !isTaken(present, { id, mail })
     const { joinedAt = dateOf(core) } = known ?? {}
     const { notifications, language }: Partial<Member> = known && isActive(known) ? known : {}
     return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, notifications, language }]
@@ -112,10 +112,14 @@ export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state ===
 
 export const activeOwners = (members: Member[]) => members.filter((each) => isActive(each) && each.role === 'owner')
 
+/** Whether another active account has the address, or one that differs only in case (`ss` and `ß` do). */
+const isTaken = (members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) =>
+  mail !== undefined &&
+  members.some((each) => isActive(each) && each.id !== id && each.mail?.toUpperCase() === mail.toUpperCase())
+
 /** Errors: `ValidationFailed` if another active account has the address. */
-export function requireFreeMail(members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) {
-  if (mail !== undefined && members.some((each) => isActive(each) && each.id !== id && each.mail === mail))
-    throw invalid('/mail', 'unique')
+export function requireFreeMail(members: Member[], member: Pick<Member, 'id' | 'mail'>) {
+  if (isTaken(members, member)) throw invalid('/mail', 'unique')
 }
 
 /** Drops the accounts that were removed first, if there are more than `maxRemoved`. */
