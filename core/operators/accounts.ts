@@ -31,6 +31,7 @@ import {
   changeTeam,
   findMember,
   isActive,
+  isLinkUsable,
   listMembers,
   operatorTextsOf,
   requireFreeMail,
@@ -80,7 +81,8 @@ export async function updateMember(
 async function accountLinks(core: Core, workspaceId: string) {
   const open = { workspaceId, account: { $exists: true }, ...notExpired(core) } as const
   const found = await core.db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
-  return found.map(withId) as AccountLink[]
+  const members = await listMembers(core, workspaceId)
+  return found.map(withId).filter((link) => isLinkUsable(members, link)) as AccountLink[]
 }
 
 /** Removes the links of an account, and those that its operator has made. */
@@ -139,7 +141,7 @@ export async function inviteOperator(
       mail,
       ...(!known && { role }),
     },
-    tokenId: caller.tokenId,
+    tokenId: caller.consoleSession?.account ? undefined : caller.tokenId,
     scopes: [],
     expiresAt: dateOf(core, invitationLifetimeMs),
   })

@@ -20,7 +20,7 @@ import {
   secretId,
   sessionLifetimeMs,
 } from './model.ts'
-import { activeOwners, findMember, isActive, listMembers, memberOfLink, scopesOfRole } from './teams.ts'
+import { activeOwners, findMember, isActive, isLinkUsable, listMembers, memberOfLink, scopesOfRole } from './teams.ts'
 
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
 
@@ -60,11 +60,12 @@ export async function findConsoleSession(core: Core, secret: string): Promise<Co
   return activeSession(core, secretId(secret))
 }
 
-/** Returns the link of a secret. Errors: `Unauthenticated` if it is used or expired. */
+/** Returns the link of a secret. Errors: `Unauthenticated` if it is used or expired, or its inviter may not invite. */
 export async function findSignInLink(core: Core, secret: string): Promise<SignInLink> {
   const link = await storedLink(core, secret)
   if (!link || link.newMail !== undefined) throw refused()
   if (link.tokenId) await requireLiveToken(core, link.tokenId)
+  if (!isLinkUsable(await listMembers(core, link.workspaceId), link)) throw refused()
   return link
 }
 

@@ -114,7 +114,7 @@ export interface SignInLink {
   operator: string
   scopes: string[]
   expiresAt: Date
-  /** Token that made the link. If it is revoked, the link is refused. */
+  /** Token that made the link. If it is revoked, the link is refused. Absent for the invitation of an account. */
   tokenId?: string
   /** Latest end of the session that the link creates. */
   sessionEndsBy?: Date

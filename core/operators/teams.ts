@@ -112,6 +112,12 @@ export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state ===
 
 export const activeOwners = (members: Member[]) => members.filter((each) => isActive(each) && each.role === 'owner')
 
+/** Whether the account that made an invitation is still an owner, or of the provider. True for other links. */
+export const isLinkUsable = (members: Member[], { tokenId, account }: Pick<SignInLink, 'tokenId' | 'account'>) =>
+  !account?.invitedBy ||
+  !!tokenId ||
+  members.some((each) => each.id === account.invitedBy && isActive(each) && (each.role ?? 'owner') === 'owner')
+
 /** Whether another active account has the address, or one that differs only in case (`ss` and `ß` do). */
 const isTaken = (members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) =>
   mail !== undefined &&
