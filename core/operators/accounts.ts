@@ -39,7 +39,7 @@ import {
 } from './teams.ts'
 
 const maxInvitations = 100
-/** Maximum number of unused mailed links of one account. Further requests send no mail until one expires. */
+/** A core mails no link to an account with this number of unused ones. Concurrent cores can mail one more each. */
 const maxMailedLinks = 3
 const newMailLifetimeMs = 86_400_000
 /** Maximum number of waiting requests for mailed links. Further ones are dropped. */
@@ -249,7 +249,7 @@ export function mailSignInLink(core: Core, text: string) {
   const mails = linkMailsOf(core)
   if (mail === undefined || mails.waiting >= maxWaiting) return
   mails.waiting += 1
-  // One after another, so that concurrent requests for an account get no more links than allowed.
+  // One after another, so that concurrent requests to a core get no more links than allowed.
   mails.last = mails.last
     .then(() => mailLinks(core, mail))
     .catch(logFailure(core.logger, 'a sign-in link was not mailed'))
