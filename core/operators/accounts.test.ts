@@ -173,6 +173,16 @@ describe('an invitation', () => {
     }
   })
 
+  it('stays valid if its address is taken when it is used', async () => {
+    const mail = 'ines@example.org'
+    const { secret } = await owner.team.inviteOperator({ role: VIEWER, mail })
+    const taker = await newMember(owner, VIEWER, 'Tom')
+    await taker.team.updateOwnAccount({ mail })
+    expect(await fails(signIn(secret, { displayName: 'Ines' }))).toContain('ValidationFailed')
+    await taker.team.updateOwnAccount({ mail: '' })
+    expect((await signIn(secret, { displayName: 'Ines' })).session).toMatchObject({ displayName: 'Ines' })
+  })
+
   it('needs every scope of the role that it gives, and a name and address that are free', async () => {
     const few = await service(['workspaces:write', 'workspaces:read'], cores.core, owner.workspaceId)
     expect(await fails(few.team.inviteOperator({ role: VIEWER }))).toContain('PermissionDenied')

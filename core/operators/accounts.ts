@@ -7,15 +7,7 @@ import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { workspaceWith } from '../workspaces/workspaces.ts'
-import {
-  addLink,
-  consoleSessionsIn,
-  endConsoleSessions,
-  maxListed,
-  notExpired,
-  storedLink,
-  takeLink,
-} from './console-sessions.ts'
+import { addLink, consoleSessionsIn, endConsoleSessions, maxListed, notExpired, takeLink } from './console-sessions.ts'
 import {
   type ConsoleSession,
   invitationLifetimeMs,
@@ -123,9 +115,8 @@ export async function inviteOperator(
   caller: Caller,
   { workspaceId, ...given }: { workspaceId: string; role?: Role; mail?: string; operator?: string },
 ) {
-  const known = given.operator === undefined ? undefined : await requiredMember(core, workspaceId, given.operator)
-  const role = known ? known.role : given.role
-  const mail = known ? known.mail : mailOf(given.mail)
+  const known = given.operator ? await requiredMember(core, workspaceId, given.operator) : undefined
+  const { role, mail } = known ?? { ...given, mail: mailOf(given.mail) }
   validate(issueIf(!role, '/role', 'required'))
   requireScopesOf(caller, role)
   const operator = known?.id ?? newId('op')
@@ -135,12 +126,7 @@ export async function inviteOperator(
   const { secret, link } = await addLink(core, {
     workspaceId,
     operator,
-    account: {
-      createdAt: dateOf(core),
-      invitedBy: caller.subject,
-      mail,
-      ...(!known && { role }),
-    },
+    account: { createdAt: dateOf(core), invitedBy: caller.subject, mail, role: given.role },
     tokenId: caller.consoleSession?.account ? undefined : caller.tokenId,
     scopes: [],
     expiresAt: dateOf(core, invitationLifetimeMs),
@@ -204,22 +190,21 @@ export async function updateOwnAccount(
   { name, mail }: { name?: string; mail?: string },
 ) {
   validate(field('/name', name?.trim(), line(1, 128)))
-  const changed = mail === '' ? undefined : mailOf(mail)
+  const changed = mailOf(mail)
   const present = await requiredMember(core, workspaceId, id)
   const isConfirmed = !mailerOf(core).isEnabled || changed === undefined || changed === present.mail
   if (!isConfirmed) await mailConfirmation(core, workspaceId, present, changed)
-  const member = await updateMember(core, workspaceId, id, ({ mail: before, ...found }) => {
-    const next = mail === undefined || !isConfirmed ? before : changed
-    return { ...found, ...(name !== undefined && { name: name.trim() }), ...(next && { mail: next }) }
-  })
+  const member = await updateMember(core, workspaceId, id, (found) => ({
+    ...found,
+    name: name?.trim() ?? found.name,
+    mail: mail === undefined || !isConfirmed ? found.mail : changed,
+  }))
   return { member: member!, confirmationMailed: !isConfirmed }
 }
 
 /** Sets the address of a mailed link. Errors: `NotFound`, `ValidationFailed`. */
 export async function confirmMail(core: Core, workspaceId: string, id: string, secret: string): Promise<Member> {
-  const found = await storedLink(core, secret)
-  const isOwn = found?.newMail !== undefined && found.operator === id && found.workspaceId === workspaceId
-  const taken = isOwn ? await takeLink(core, secret) : undefined
+  const taken = await takeLink(core, secret, { workspaceId, operator: id, newMail: { $exists: true } })
   validate(issueIf(!taken, '/secret', 'const'))
   return (await updateMember(core, workspaceId, id, (member) => ({ ...member, mail: taken!.newMail! })))!
 }
