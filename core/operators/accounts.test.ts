@@ -88,8 +88,9 @@ describe('the first owner', () => {
     ])
   })
 
-  it('is nothing that a caller of one workspace, or with fewer scopes, can ask for', async () => {
+  it('is nothing that a caller of one workspace, or with fewer scopes, can ask for; nor is any link for an account', async () => {
     const { workspaceId, console: own } = await newOwner()
+    expect(await fails(own.createSignInLink({ operator: 'somebody else' }))).toContain('PermissionDenied')
     const few = await service(['workspaces:write'])
     for (const calls of [own, few.console, (await service([...operatorScopes], cores.core, workspaceId)).console])
       expect(await fails(calls.createSignInLink({ workspaceId, owner: true }))).toContain('PermissionDenied')

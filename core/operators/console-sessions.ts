@@ -133,8 +133,9 @@ export async function createSignInLink(
 ) {
   validate(field('/operator', operator, line(1, 128)))
   const granted = scopes.length > 0 ? scopes : [...caller.scopes].filter((scope) => operatorScopes.has(scope))
-  if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
-    throw new ServiceError('PermissionDenied')
+  const isGrantable = granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope))
+  // An account invites instead: its removal would not end what the link signs in.
+  if (!isGrantable || caller.consoleSession?.account) throw new ServiceError('PermissionDenied')
   await findWorkspace(core, workspaceId)
   const expiresAt = lifetime(core, linkLifetimeMs, caller.expiresAt)
   const { secret } = await addLink(core, {
