@@ -9,15 +9,18 @@ const phoneDigits = /^\d{3,15}$/
 
 /** Invisible characters of pasted text, for example zero-width spaces. */
 const invisible = /\p{Default_Ignorable_Code_Point}/gu
+/** To be replaced by `$1`: keeps joiners between letters that are not ASCII. A domain without them is another one. */
+const strayInvisible = /([^\p{ASCII}\p{N}][\u200c\u200d](?=[^\p{ASCII}\p{N}]))|\p{Default_Ignorable_Code_Point}/gu
 
 /**
- * Returns undefined if the text is no e-mail address. Case, compatible Unicode forms and invisible
- * characters make no difference. The domain has a dot and does not end with one.
+ * Returns undefined if the text is no e-mail address. Mail goes to `address`, which is as the person wrote it.
+ * `name` and `domain` are for comparisons: case, compatible Unicode forms and invisible characters make no
+ * difference, and two mailboxes can share them. The domain has a dot and does not end with one.
  */
-export function emailPartsOf(text: string): { name: string; domain: string } | undefined {
-  const [, name, host = ''] = emailParts.exec(folded(text.replace(invisible, '').trim())) ?? []
-  const domain = host.replaceAll('\u3002', '.').replace(/\.$/, '')
-  return name !== undefined && domain.includes('.') ? { name, domain } : undefined
+export function emailPartsOf(text: string): { name: string; domain: string; address: string } | undefined {
+  const address = withoutVariants(text).replace(/\.$/, '')
+  const [, name, domain = ''] = emailParts.exec(folded(address)) ?? []
+  return name !== undefined && domain.includes('.') ? { name, domain, address } : undefined
 }
 
 /**
@@ -35,7 +38,7 @@ export function normalPhone(text: string): string | undefined {
 export function storedValue(type: string, value: string): string | undefined {
   if (type === 'tel') return readPhone(value)?.stored
   if (type !== 'email') return value
-  const plain = withoutVariants(value).replaceAll('\u3002', '.')
+  const plain = withoutVariants(value)
   return formEmail.test(plain) && plain.length <= 254 ? plain : undefined
 }
 
@@ -49,15 +52,16 @@ function readPhone(text: string) {
   return { normal, stored: isInternational && !digits.startsWith('0') ? normal : given }
 }
 
-/** Removes invisible characters and compatible forms, for example fullwidth letters. */
-const withoutVariants = (text: string) => text.replace(invisible, '').normalize('NFKC').trim()
+/** Removes invisible characters and compatible forms, for example fullwidth letters and dots. */
+const withoutVariants = (text: string) =>
+  text.replace(strayInvisible, '$1').normalize('NFKC').replaceAll('\u3002', '.').trim()
 
 /** Replaces the decimal digits of any script. The text must be in the form NFKC. */
 export const asciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit)
 
 /** Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma are equal. */
 function folded(text: string) {
-  return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
+  return text.replace(invisible, '').toUpperCase().toLowerCase().normalize('NFKC')
 }
 
 function asciiDigit(digit: string) {

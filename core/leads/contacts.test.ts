@@ -11,6 +11,8 @@ it.each([
   ['ＡＤＡ＠ｅｘａｍｐｌｅ．ｃｏｍ', 'ada@example.com'],
   ['STRASSE@example.com', 'strasse@example.com'],
   ['straße@example.com', 'strasse@example.com'],
+  ['ada@groß.example', 'ada@gross.example'],
+  ['ada@xn--gro-7ka.example', 'ada@gross.example'],
   ['jose\u0301@example.com', 'josé@example.com'],
   ['a.d.a+x@example.com', 'a.d.a+x@example.com'],
   ['ada@example\u3002com', 'ada@example.com'],
@@ -77,6 +79,7 @@ it.each([
   ['tel', 'call me', undefined],
   ['email', 'Ada＠example。com\u200b', 'Ada@example.com'],
   ['email', 'ada@example', undefined],
+  ['email', 'a\u200cda\u200d@نامه\u200cای\u200c.example', 'ada@نامه\u200cای.example'],
   ['text', 'Ａda\u200d', 'Ａda\u200d'],
 ])('storedValue(%s, %s) returns %s', (type, text, stored) => {
   expect(storedValue(type, text)).toBe(stored)

@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { emailPartsOf, normalPhone } from '../../contract/contacts.ts'
 
 /** The host's id of a visitor, an e-mail address or a phone number. */
@@ -11,13 +11,14 @@ export interface Contact {
 }
 
 /**
- * Returns an e-mail address in normal form; undefined if the text is none. Case, compatible Unicode forms
- * and the two forms of an international domain do not matter. Tags and dots before the @ are kept, because
- * only the recipient's server knows their meaning.
+ * Returns an e-mail address in the form in which it is compared; undefined if the text is none. Case,
+ * compatible Unicode forms and the two forms of an international domain do not matter. Tags and dots before
+ * the @ are kept, because only the recipient's server knows their meaning.
  */
 export function normalEmail(text: string): string | undefined {
   const parts = emailPartsOf(text)
-  const domain = parts && domainToASCII(parts.domain)
+  const unicode = parts && emailPartsOf(`a@${domainToUnicode(parts.domain)}`)
+  const domain = unicode && domainToASCII(unicode.domain)
   return domain?.includes('.') ? `${parts!.name}@${domain}` : undefined
 }
 

@@ -55,12 +55,12 @@ export const mailerOf = perCore(({ config: { SMTP_URL: url, SMTP_FROM: from }, l
         subject,
         text,
         html,
-        ...(messageId && { messageId: `<${messageId}@${address.split('@').at(-1)}>` }),
+        messageId: messageId && `<${messageId}@${address.split('@').at(-1)}>`,
         headers: {
           'Auto-Submitted': 'auto-generated',
           ...(unsubscribeUrl && { 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' }),
         },
-        ...(unsubscribeUrl && { list: { unsubscribe: unsubscribeUrl } }),
+        list: unsubscribeUrl ? { unsubscribe: unsubscribeUrl } : undefined,
       }
       await transport.sendMail(mail).finally(() => {
         waiting -= 1

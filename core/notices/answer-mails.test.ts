@@ -90,7 +90,7 @@ describe('the mail of an unseen answer', () => {
     await pass(30)
     expect(server.mails).toHaveLength(1)
     const [{ to, headers, text, html } = expect.fail()] = server.mails
-    expect(to).toEqual(['mia@example.org'])
+    expect(to).toEqual(['Mia@example.org'])
     expect(headers.get('from')).toBe('Blumen Ada <desk@shop.example>')
     expect(headers.get('subject')).toBe('New answer from Blumen Ada')
     expect(headers.get('auto-submitted')).toBe('auto-generated')
@@ -116,6 +116,35 @@ describe('the mail of an unseen answer', () => {
     expect(server.mails[1]!.text).toContain('Ada:\nAnd now?')
     expect(server.mails[1]!.text).not.toContain('tomorrow')
   })
+
+  it.each([
+    ['Mia@Example.org', 'Mia@example.org'],
+    ['info@groß.example', 'info@xn--gro-7ka.example'],
+    ['info@GROSS.example', 'info@gross.example'],
+    ['straße@kunde.example', 'straße@kunde.example'],
+    ['ısparta@kunde.example', 'ısparta@kunde.example'],
+    ['a@βόλος.example', 'a@xn--nxasmm1c.example'],
+    ['a@نامه\u200cای.example', 'a@xn--mgba3gch31f060k.example'],
+  ])('goes to %s as the visitor wrote it', async (written, recipient) => {
+    await newVisitor({}, false)
+    await leaveAddress(` ${written}\u200b`)
+    await answer()
+    await pass()
+    expect(server.mails.map(({ headers }) => headers.get('to'))).toEqual([recipient])
+  })
+
+  it.each(['INFO@GROSS.example', 'info@xn--gro-7ka.example', 'info@groß.example'])(
+    'is not sent to info@groß.example if the person is suppressed as %s',
+    async (value) => {
+      await newVisitor({}, false)
+      await leaveAddress('info@groß.example')
+      const entries = [{ kind: 'email' as const, value }]
+      await addSuppressions(cores.core, { workspaceId: visitor.workspaceId, entries, reason: '', addedBy: 'op' })
+      await answer()
+      await pass()
+      expect(server.mails).toEqual([])
+    },
+  )
 
   it('is in the visitor’s language, and leads to the page on which the visitor was', async () => {
     await newVisitor({
@@ -292,7 +321,7 @@ describe('the mail of an unseen answer', () => {
     await answer('Hello\n.\nBcc: eve@example.org', 'Eve X-Evil: 1')
     await pass()
     const [{ to, headers } = expect.fail()] = server.mails
-    expect(to).toEqual(['mia@example.org'])
+    expect(to).toEqual(['Mia@example.org'])
     expect(headers.has('bcc')).toBe(false)
     expect(headers.has('x-evil')).toBe(false)
     expect(headers.get('from')).toMatch(/<desk@shop\.example>$/)

@@ -1,3 +1,4 @@
+import { emailPartsOf } from '../../contract/contacts.ts'
 import { escapeHtml } from '../../contract/html.ts'
 import { directionOf, type MailTexts, mailTextsOf } from '../../contract/mail-texts.ts'
 import { isOriginAllowed } from '../../contract/origins.ts'
@@ -66,7 +67,7 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
         $set: {
           'mail.state': state,
           'mail.at': at,
-          ...(dueInMs !== undefined && { 'mail.dueAt': new Date(at.getTime() + dueInMs) }),
+          'mail.dueAt': dueInMs === undefined ? undefined : dateOf(core, dueInMs),
         },
         ...(dueInMs === undefined && { $unset: { 'mail.dueAt': '' as const } }),
         ...(state === 'sending' && { $inc: { 'mail.attempts': 1 } }),
@@ -142,8 +143,8 @@ async function mailOf(core: Core, conversation: ConversationDocument) {
 }
 
 const addressOf = (lead: Lead) => {
-  const email = contactOf(lead)?.email
-  return email === undefined ? undefined : normalEmail(email)
+  const { email = '' } = contactOf(lead) ?? {}
+  return normalEmail(email) && emailPartsOf(email)!.address
 }
 
 /** Returns the website's title, unless it is the default. */

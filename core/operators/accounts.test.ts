@@ -1,5 +1,5 @@
 import { createClient, type Transport } from '@connectrpc/connect'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
@@ -88,8 +88,9 @@ describe('the first owner', () => {
     ])
   })
 
-  it('is nothing that a caller of one workspace, or with fewer scopes, can ask for', async () => {
+  it('is nothing that a caller of one workspace, or with fewer scopes, can ask for; nor is any link for an account', async () => {
     const { workspaceId, console: own } = await newOwner()
+    expect(await fails(own.createSignInLink({ operator: 'somebody else' }))).toContain('PermissionDenied')
     const few = await service(['workspaces:write'])
     for (const calls of [own, few.console, (await service([...operatorScopes], cores.core, workspaceId)).console])
       expect(await fails(calls.createSignInLink({ workspaceId, owner: true }))).toContain('PermissionDenied')
@@ -149,6 +150,38 @@ describe('an invitation', () => {
     expect((await (await gateway()).getSignInLink({ linkSecret: lasting.secret })).invitation).toBe(true)
     cores.advance(61)
     expect(await fails(signIn(lasting.secret))).toContain('Unauthenticated')
+  })
+
+  it.each<[string, (team: Signed['team'], operatorId: string) => Promise<unknown>]>([
+    ['removed', (team, operatorId) => team.removeOperator({ operatorId })],
+    ['made a viewer', (team, operatorId) => team.setOperatorRole({ operatorId, role: VIEWER })],
+  ])('is refused if its owner is %s on another core while it is stored', async (_, end) => {
+    for (const into of [{ role: OWNER }, { operatorId: owner.id }]) {
+      const second = await newMember(owner, OWNER, 'Otto', cores.other)
+      const { signInLinks } = cores.other.db
+      const insert = signInLinks.insertOne.bind(signInLinks)
+      vi.spyOn(signInLinks, 'insertOne').mockImplementationOnce(async (link) => {
+        await end(owner.team, second.id)
+        return insert(link)
+      })
+      const { secret, invitation } = await second.team.inviteOperator(into)
+      for (const core of cores.cores) {
+        expect(await fails((await gateway(core)).getSignInLink({ linkSecret: secret }))).toContain('Unauthenticated')
+        expect(await fails(signIn(secret, { core }))).toContain('Unauthenticated')
+        const { invitations } = await at(core, owner).team.listInvitations({})
+        expect(invitations.map(({ invitationId }) => invitationId)).not.toContain(invitation!.invitationId)
+      }
+    }
+  })
+
+  it('stays valid if its address is taken when it is used', async () => {
+    const mail = 'ines@example.org'
+    const { secret } = await owner.team.inviteOperator({ role: VIEWER, mail })
+    const taker = await newMember(owner, VIEWER, 'Tom')
+    await taker.team.updateOwnAccount({ mail })
+    expect(await fails(signIn(secret, { displayName: 'Ines' }))).toContain('ValidationFailed')
+    await taker.team.updateOwnAccount({ mail: '' })
+    expect((await signIn(secret, { displayName: 'Ines' })).session).toMatchObject({ displayName: 'Ines' })
   })
 
   it('needs every scope of the role that it gives, and a name and address that are free', async () => {

@@ -7,15 +7,7 @@ import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { workspaceWith } from '../workspaces/workspaces.ts'
-import {
-  addLink,
-  consoleSessionsIn,
-  endConsoleSessions,
-  maxListed,
-  notExpired,
-  storedLink,
-  takeLink,
-} from './console-sessions.ts'
+import { addLink, consoleSessionsIn, endConsoleSessions, maxListed, notExpired, takeLink } from './console-sessions.ts'
 import {
   type ConsoleSession,
   invitationLifetimeMs,
@@ -31,6 +23,7 @@ import {
   changeTeam,
   findMember,
   isActive,
+  isLinkUsable,
   listMembers,
   operatorTextsOf,
   requireFreeMail,
@@ -38,7 +31,7 @@ import {
 } from './teams.ts'
 
 const maxInvitations = 100
-/** Maximum number of unused mailed links of one account. Further requests send no mail until one expires. */
+/** A core mails no link to an account with this number of unused ones. Concurrent cores can mail one more each. */
 const maxMailedLinks = 3
 const newMailLifetimeMs = 86_400_000
 /** Maximum number of waiting requests for mailed links. Further ones are dropped. */
@@ -80,7 +73,8 @@ export async function updateMember(
 async function accountLinks(core: Core, workspaceId: string) {
   const open = { workspaceId, account: { $exists: true }, ...notExpired(core) } as const
   const found = await core.db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
-  return found.map(withId) as AccountLink[]
+  const members = await listMembers(core, workspaceId)
+  return found.map(withId).filter((link) => isLinkUsable(members, link)) as AccountLink[]
 }
 
 /** Removes the links of an account, and those that its operator has made. */
@@ -121,9 +115,8 @@ export async function inviteOperator(
   caller: Caller,
   { workspaceId, ...given }: { workspaceId: string; role?: Role; mail?: string; operator?: string },
 ) {
-  const known = given.operator === undefined ? undefined : await requiredMember(core, workspaceId, given.operator)
-  const role = known ? known.role : given.role
-  const mail = known ? known.mail : mailOf(given.mail)
+  const known = given.operator ? await requiredMember(core, workspaceId, given.operator) : undefined
+  const { role, mail } = known ?? { ...given, mail: mailOf(given.mail) }
   validate(issueIf(!role, '/role', 'required'))
   requireScopesOf(caller, role)
   const operator = known?.id ?? newId('op')
@@ -133,13 +126,8 @@ export async function inviteOperator(
   const { secret, link } = await addLink(core, {
     workspaceId,
     operator,
-    account: {
-      createdAt: dateOf(core),
-      invitedBy: caller.subject,
-      mail,
-      ...(!known && { role }),
-    },
-    tokenId: caller.tokenId,
+    account: { createdAt: dateOf(core), invitedBy: caller.subject, mail, role: given.role },
+    tokenId: caller.consoleSession?.account ? undefined : caller.tokenId,
     scopes: [],
     expiresAt: dateOf(core, invitationLifetimeMs),
   })
@@ -202,22 +190,21 @@ export async function updateOwnAccount(
   { name, mail }: { name?: string; mail?: string },
 ) {
   validate(field('/name', name?.trim(), line(1, 128)))
-  const changed = mail === '' ? undefined : mailOf(mail)
+  const changed = mailOf(mail)
   const present = await requiredMember(core, workspaceId, id)
   const isConfirmed = !mailerOf(core).isEnabled || changed === undefined || changed === present.mail
   if (!isConfirmed) await mailConfirmation(core, workspaceId, present, changed)
-  const member = await updateMember(core, workspaceId, id, ({ mail: before, ...found }) => {
-    const next = mail === undefined || !isConfirmed ? before : changed
-    return { ...found, ...(name !== undefined && { name: name.trim() }), ...(next && { mail: next }) }
-  })
+  const member = await updateMember(core, workspaceId, id, (found) => ({
+    ...found,
+    name: name?.trim() ?? found.name,
+    mail: mail === undefined || !isConfirmed ? found.mail : changed,
+  }))
   return { member: member!, confirmationMailed: !isConfirmed }
 }
 
 /** Sets the address of a mailed link. Errors: `NotFound`, `ValidationFailed`. */
 export async function confirmMail(core: Core, workspaceId: string, id: string, secret: string): Promise<Member> {
-  const found = await storedLink(core, secret)
-  const isOwn = found?.newMail !== undefined && found.operator === id && found.workspaceId === workspaceId
-  const taken = isOwn ? await takeLink(core, secret) : undefined
+  const taken = await takeLink(core, secret, { workspaceId, operator: id, newMail: { $exists: true } })
   validate(issueIf(!taken, '/secret', 'const'))
   return (await updateMember(core, workspaceId, id, (member) => ({ ...member, mail: taken!.newMail! })))!
 }
@@ -243,13 +230,13 @@ const linkMailsOf = perCore(() => ({ last: Promise.resolve(), waiting: 0 }))
 /** The answer and its time do not depend on whether an account has the address. Errors: `NotFound`. */
 export function mailSignInLink(core: Core, text: string) {
   if (!mailerOf(core).isEnabled) throw new ServiceError('NotFound')
-  const parts = emailPartsOf(text)
+  const mail = addressIn(text)
   const mails = linkMailsOf(core)
-  if (!parts || mails.waiting >= maxWaiting) return
+  if (mail === undefined || mails.waiting >= maxWaiting) return
   mails.waiting += 1
-  // One after another, so that concurrent requests for an account get no more links than allowed.
+  // One after another, so that concurrent requests to a core get no more links than allowed.
   mails.last = mails.last
-    .then(() => mailLinks(core, `${parts.name}@${parts.domain}`))
+    .then(() => mailLinks(core, mail))
     .catch(logFailure(core.logger, 'a sign-in link was not mailed'))
     .finally(() => {
       mails.waiting -= 1
@@ -273,11 +260,13 @@ async function sendMail(
   mailerOf(core).sendLater({ to, subject: fill(texts[kind]), text: fill(texts[`${kind}Text`]) })
 }
 
+/** Returns an address in lower case. Converts each character by itself, so that no word ends with another sigma. */
+const addressIn = (text: string) => emailPartsOf(text)?.address.replace(/./gu, (sign) => sign.toLowerCase())
+
 /** Returns an address as it is stored. Errors: `ValidationFailed`. */
 function mailOf(text: string | undefined) {
   if (text === undefined || text === '') return undefined
-  const parts = emailPartsOf(text)
-  const mail = parts && `${parts.name}@${parts.domain}`
+  const mail = addressIn(text)
   validate(mail === undefined ? { path: '/mail', rule: 'format' } : field('/mail', mail, line(3, 254)))
   return mail
 }

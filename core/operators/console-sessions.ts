@@ -20,7 +20,16 @@ import {
   secretId,
   sessionLifetimeMs,
 } from './model.ts'
-import { activeOwners, findMember, isActive, listMembers, memberOfLink, scopesOfRole } from './teams.ts'
+import {
+  activeOwners,
+  addMember,
+  findMember,
+  isActive,
+  isLinkUsable,
+  isNewMember,
+  listMembers,
+  scopesOfRole,
+} from './teams.ts'
 
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
 
@@ -60,30 +69,23 @@ export async function findConsoleSession(core: Core, secret: string): Promise<Co
   return activeSession(core, secretId(secret))
 }
 
-/** Returns the link of a secret. Errors: `Unauthenticated` if it is used or expired. */
+/** Returns the link of a secret. Errors: `Unauthenticated` if it is used or expired, or its inviter may not invite. */
 export async function findSignInLink(core: Core, secret: string): Promise<SignInLink> {
-  const link = await storedLink(core, secret)
+  const link = await core.db.signInLinks.findOne({ _id: secretId(secret), ...notExpired(core) })
   if (!link || link.newMail !== undefined) throw refused()
   if (link.tokenId) await requireLiveToken(core, link.tokenId)
-  return link
-}
-
-async function useLink(core: Core, secret: string) {
-  const link = await takeLink(core, secret)
-  if (!link) throw refused()
-  return link
+  if (!isLinkUsable(await listMembers(core, link.workspaceId), link)) throw refused()
+  return withId(link)
 }
 
 const lifetime = ({ now }: Core, ms: number, endsBy = Number.POSITIVE_INFINITY) =>
   new Date(Math.min(now() + ms, endsBy))
 
-/** Signs in the account of a link. The name is checked before the link is used. */
-async function enterAccount(core: Core, secret: string, { workspaceId, operator }: SignInLink, displayName: string) {
-  if (!(await findMember(core, workspaceId, operator))) requireName(displayName)
-  const link = await useLink(core, secret)
+/** Returns the account of a used link. An invitation creates it. */
+async function enterAccount(core: Core, { workspaceId, operator, account }: SignInLink, name: string) {
+  const { invitedBy, isFirst, role, mail } = account!
   if (!(await workspaceWith(core, workspaceId))) throw refused()
-  await memberOfLink(core, link, displayName)
-  const { invitedBy, isFirst } = link.account!
+  if (role) await addMember(core, workspaceId, { id: operator, name, role, mail })
   return { workspaceId, operator, method: isFirst ? 'link' : invitedBy ? 'invitation' : 'mail' } as const
 }
 
@@ -131,18 +133,18 @@ export async function createSignInLink(
 ) {
   validate(field('/operator', operator, line(1, 128)))
   const granted = scopes.length > 0 ? scopes : [...caller.scopes].filter((scope) => operatorScopes.has(scope))
-  if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
-    throw new ServiceError('PermissionDenied')
+  const isGrantable = granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope))
+  // An account invites instead: its removal would not end what the link signs in.
+  if (!isGrantable || caller.consoleSession?.account) throw new ServiceError('PermissionDenied')
   await findWorkspace(core, workspaceId)
   const expiresAt = lifetime(core, linkLifetimeMs, caller.expiresAt)
-  const isLimited = Number.isFinite(caller.expiresAt)
   const { secret } = await addLink(core, {
     workspaceId,
     operator,
     scopes: granted,
     expiresAt,
     tokenId: caller.tokenId,
-    ...(isLimited && { sessionEndsBy: new Date(caller.expiresAt) }),
+    sessionEndsBy: lifetime(core, linkLifetimeMs + sessionLifetimeMs, caller.expiresAt),
   })
   return { secret, expiresAt }
 }
@@ -161,16 +163,20 @@ export async function signIn(
     const session = await workspaceSessionsOf(core).verify(credential.workspaceSession)
     const { workspaceId, subject: operator, scopes } = session
     const tokenId = tokenIdOf(credential.workspaceSession)
-    await useToken(core, { tokenId, subject: operator, workspaceId, expiresAt: session.expiresAt })
+    await useToken(core, { ...session, tokenId })
     const expiresAt = lifetime(core, sessionLifetimeMs, session.expiresAt)
     const given = { workspaceId, operator, displayName: name, scopes: [...scopes], tokenId, expiresAt }
     return beginConsoleSession(core, { ...given, method: 'token' }, replacedId)
   }
   const { linkSecret } = credential
-  const found = await findSignInLink(core, linkSecret)
-  if (found.account) return beginAccountSession(core, await enterAccount(core, linkSecret, found, name), replacedSecret)
-  requireName(name)
-  const { workspaceId, operator, scopes, tokenId, sessionEndsBy } = await useLink(core, linkSecret)
+  const { workspaceId, operator, account } = await findSignInLink(core, linkSecret)
+  // A valid link is used only for a valid account, but before it is stored: a revoked link creates none.
+  const members = await listMembers(core, workspaceId)
+  if (!account || isNewMember(members, { id: operator, mail: account.mail })) requireName(name)
+  const link = await takeLink(core, linkSecret)
+  if (!link) throw refused()
+  if (account) return beginAccountSession(core, await enterAccount(core, link, name), replacedSecret)
+  const { scopes, tokenId, sessionEndsBy } = link
   const expiresAt = lifetime(core, sessionLifetimeMs, sessionEndsBy?.getTime())
   const given = { workspaceId, operator, displayName: name, scopes, tokenId, expiresAt }
   return beginConsoleSession(core, { ...given, method: 'link' }, replacedId)
@@ -220,7 +226,7 @@ export async function consoleCaller(core: Core, secret: string): Promise<Caller>
 
 const requireName = (name: string) => validate(field('/displayName', name, line(1, 128)))
 
-const replacedIdOf = (secret: string) => (secret === '' ? undefined : secretId(secret))
+export const replacedIdOf = (secret: string) => (secret === '' ? undefined : secretId(secret))
 
 export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
 export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
@@ -237,15 +243,10 @@ export async function addLink({ db }: Core, link: Omit<SignInLink, 'id'>) {
   return { secret, link: { id, ...link } }
 }
 
-/** Returns the link, unless it is used or expired. */
-export async function storedLink(core: Core, secret: string): Promise<SignInLink | undefined> {
-  const found = await core.db.signInLinks.findOne({ _id: secretId(secret), ...notExpired(core) })
-  return found ? withId(found) : undefined
-}
-
-/** Removes the link and returns it. Of several concurrent calls, only one gets it. Undefined if it expired. */
-export async function takeLink(core: Core, secret: string): Promise<SignInLink | undefined> {
-  const found = await core.db.signInLinks.findOneAndDelete({ _id: secretId(secret), ...notExpired(core) })
+/** Removes the link with these properties and returns it, unless it expired. Only one of several calls gets it. */
+export async function takeLink(core: Core, secret: string, properties: object = {}): Promise<SignInLink | undefined> {
+  const wanted = { ...properties, _id: secretId(secret), ...notExpired(core) }
+  const found = await core.db.signInLinks.findOneAndDelete(wanted)
   return found ? withId(found) : undefined
 }
 

@@ -152,7 +152,7 @@ function readClaims(
   const isComplete =
     typeof sub === 'string' && typeof workspaceId === 'string' && scopes.length > 0 && displayName !== undefined
   if (!isComplete) return undefined
-  const mail: { mail?: string } = isMail ? { mail: email.toLowerCase() } : {}
+  const mail: { mail?: string } = isMail ? { mail: email } : {}
   return { operator: sub, displayName: displayName.trim(), workspaceId, scopes, ...mail }
 }
 

@@ -69,7 +69,8 @@ async function newAccount(mail: string, language: Member['language'] = 'en') {
 
 const caller = { tokenId: '', subject: 'op_x', scopes: new Set<string>(), expiresAt: 0 }
 const secretIn = ({ text }: { text: string }) => new RegExp(`${url}/console/#sign-in=([\\w-]{43})\\s`).exec(text)![1]!
-const signIn = async (value: string) => (await gateway()).signIn({ credential: { case: 'linkSecret', value } })
+const signIn = async (value: string, displayName?: string) =>
+  (await gateway()).signIn({ credential: { case: 'linkSecret', value }, displayName })
 
 describe('a mailed sign-in link', () => {
   it('goes to the address of the account, whatever its case, and works once, within ten minutes', async () => {
@@ -124,6 +125,27 @@ describe('an invitation', () => {
     await until('the mail', () => mails.length === 1)
     expect(mails[0]!.to).toEqual(['vera@example.org'])
     expect(secretIn(mails[0]!)).toBe(invited.secret)
+  })
+
+  it.each([
+    ['Chef@groß.example', 'chef@groß.example', 'chef@gross.example'],
+    ['a@ΒΌΛΟΣ-1.example', 'a@βόλοσ-1.example', 'a@βόλος-1.example'],
+    ['ısparta@kunde.example', 'ısparta@kunde.example', 'isparta@kunde.example'],
+  ])('to %s reaches only this address, and so do the links of its account', async (mail, recipient, similar) => {
+    const { workspaceId } = await newAccount(`owner of ${recipient}`)
+    const owner = { ...caller, tokenId: 'tok_x', scopes: new Set(scopesOfRole.owner) }
+    await inviteOperator(cores.core, owner, { workspaceId, role: 'viewer', mail })
+    await until('the invitation', () => mails.length === 1)
+    await signIn(secretIn(mails[0]!), 'Chef')
+    const client = await gateway()
+    await client.mailSignInLink({ mail: similar })
+    await client.mailSignInLink({ mail: ` ${mail} ` })
+    await until('the sign-in link', () => mails.length === 2)
+    expect(mails.map(({ to }) => to)).toEqual([[recipient], [recipient]])
+    expect((await signIn(secretIn(mails[1]!))).session).toMatchObject({ displayName: 'Chef' })
+    // The similar address counts as taken, because capitals do not distinguish the two.
+    const again = inviteOperator(cores.core, owner, { workspaceId, role: 'viewer', mail: similar })
+    await expect(again).rejects.toThrow('ValidationFailed')
   })
 
   it('is in the language of the owner who invites, and a sign-in link in that of its account', async () => {

@@ -4,7 +4,7 @@ export interface Member {
   id: string
   /** Name that visitors see. */
   name: string
-  /** Mail address in lower case. */
+  /** Mail goes to it. Lower case, unless the provider names it. */
   mail?: string
   /** Absent for accounts of the OpenID Connect provider, whose claims name the scopes. */
   role?: Role
@@ -114,7 +114,7 @@ export interface SignInLink {
   operator: string
   scopes: string[]
   expiresAt: Date
-  /** Token that made the link. If it is revoked, the link is refused. */
+  /** Token that made the link. If it is revoked, the link is refused. Absent for the invitation of an account. */
   tokenId?: string
   /** Latest end of the session that the link creates. */
   sessionEndsBy?: Date

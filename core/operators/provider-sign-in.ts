@@ -8,6 +8,7 @@ import {
   beginConsoleSession,
   type ConsoleSessionDocument,
   insertAttempt,
+  replacedIdOf,
   type SignedIn,
   takeAttempt,
 } from './console-sessions.ts'
@@ -54,7 +55,7 @@ export async function beginProviderSignIn(core: Core, origin: string, replacedSe
   await insertAttempt(core, {
     id: secretId(state),
     browserId: secretId(browserSecret),
-    ...(replacedSecret !== '' && { replacedId: secretId(replacedSecret) }),
+    replacedId: replacedIdOf(replacedSecret),
     issuer: found.issuer,
     sealed: core.secretBox.seal(JSON.stringify(request)),
     expiresAt: dateOf(core, linkLifetimeMs),
@@ -89,7 +90,7 @@ export async function finishProviderSignIn(
       method: 'provider',
       account: true,
       expiresAt: dateOf(core, isChecked ? sessionLifetimeMs : uncheckedLifetimeMs),
-      ...(isChecked && { provider: checkOf(core, found, refreshToken) }),
+      provider: isChecked ? checkOf(core, found, refreshToken) : undefined,
     },
     attempt.replacedId,
   )

@@ -57,6 +57,14 @@ async function replaceTeam({ db }: Core, team: Team) {
   return (await db.teams.replaceOne({ _id, version: version - 1 }, team)).modifiedCount === 1
 }
 
+/** Whether no account has this id. Errors: `ValidationFailed` if it is new, and its address is taken or the team full. */
+export function isNewMember(members: Member[], account: Pick<Member, 'id' | 'mail'>) {
+  if (members.some(({ id }) => id === account.id)) return false
+  requireFreeMail(members, account)
+  if (members.filter(isActive).length >= maxActive) throw invalid('/operators', 'maxItems')
+  return true
+}
+
 /** Adds an account. Changes nothing if there is one with this id. Errors: `ValidationFailed`. */
 export async function addMember(
   core: Core,
@@ -64,12 +72,9 @@ export async function addMember(
   account: Omit<Member, 'state' | 'joinedAt'>,
 ): Promise<Member> {
   const joined: Member = { ...account, state: 'active', joinedAt: dateOf(core) }
-  const members = await changeTeam(core, workspaceId, (present) => {
-    if (present.some(({ id }) => id === account.id)) return present
-    requireFreeMail(present, account)
-    if (present.filter(isActive).length >= maxActive) throw invalid('/operators', 'maxItems')
-    return [...present, joined]
-  })
+  const members = await changeTeam(core, workspaceId, (present) =>
+    isNewMember(present, account) ? [...present, joined] : present,
+  )
   return members.find(({ id }) => id === account.id)!
 }
 
@@ -89,33 +94,31 @@ export async function keepProvidedMember(
     const others = present.filter((each) => each.id !== id)
     if (others.filter(isActive).length >= maxActive) return present
     const known = present.find((each) => each.id === id)
-    const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
+    const free = !isTaken(present, { id, mail })
     const { joinedAt = dateOf(core) } = known ?? {}
     const { notifications, language }: Partial<Member> = known && isActive(known) ? known : {}
     return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, notifications, language }]
   })
 }
 
-/** Returns the account of a link; an invitation creates it. Errors: `Unauthenticated` if removed, those of `addMember`. */
-export async function memberOfLink(
-  core: Core,
-  { workspaceId, operator: id, account: { role, mail } = {} as never }: SignInLink,
-  name: string,
-): Promise<Member> {
-  const known = (await listMembers(core, workspaceId)).find((each) => each.id === id)
-  const member = known ?? (role && (await addMember(core, workspaceId, { id, name, role, mail })))
-  if (!member || !isActive(member)) throw new ServiceError('Unauthenticated')
-  return member
-}
-
 export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state === 'active'
 
 export const activeOwners = (members: Member[]) => members.filter((each) => isActive(each) && each.role === 'owner')
 
+/** Whether the account that made an invitation is still an owner, or of the provider. True for other links. */
+export const isLinkUsable = (members: Member[], { tokenId, account }: Pick<SignInLink, 'tokenId' | 'account'>) =>
+  !account?.invitedBy ||
+  !!tokenId ||
+  members.some((each) => each.id === account.invitedBy && isActive(each) && (each.role ?? 'owner') === 'owner')
+
+/** Whether another active account has the address, or one that differs only in case (`ss` and `ß` do). */
+const isTaken = (members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) =>
+  mail !== undefined &&
+  members.some((each) => isActive(each) && each.id !== id && each.mail?.toUpperCase() === mail.toUpperCase())
+
 /** Errors: `ValidationFailed` if another active account has the address. */
-export function requireFreeMail(members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) {
-  if (mail !== undefined && members.some((each) => isActive(each) && each.id !== id && each.mail === mail))
-    throw invalid('/mail', 'unique')
+export function requireFreeMail(members: Member[], member: Pick<Member, 'id' | 'mail'>) {
+  if (isTaken(members, member)) throw invalid('/mail', 'unique')
 }
 
 /** Drops the accounts that were removed first, if there are more than `maxRemoved`. */

@@ -596,7 +596,7 @@ export declare const ConsoleService: GenService<{
   /**
    * Creates a link that signs in one operator, once, within ten minutes. The session gets only
    * scopes that the caller has, and ends no later than the caller's token. Errors: NotFound,
-   * PermissionDenied if the caller lacks a requested scope, ValidationFailed.
+   * PermissionDenied if the caller lacks a requested scope or is an account, ValidationFailed.
    *
    * @generated from rpc service.console.v1.ConsoleService.CreateSignInLink
    */
