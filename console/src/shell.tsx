@@ -24,10 +24,10 @@ import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { TeamView } from './team/team-view.tsx'
 import { formatDistance } from './time.ts'
 import { Picture } from './ui/avatar.tsx'
-import { Dialog } from './ui/dialog.tsx'
+import { ActionDialog, Dialog } from './ui/dialog.tsx'
 import { Toggle } from './ui/form.tsx'
-import { useLoad } from './ui/load.tsx'
-import { Button, Empty, Icon, IconButton, Notice, Page } from './ui/page.tsx'
+import { type Loaded, useLoad } from './ui/load.tsx'
+import { Empty, Icon, IconButton, Notice, Page } from './ui/page.tsx'
 import { PictureField } from './ui/picture-field.tsx'
 import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
 import { WorkspaceView } from './workspace/workspace-view.tsx'
@@ -234,7 +234,6 @@ function OwnPicture() {
     <>
       <button type="button" class="icon-button" title="Your picture" onClick={() => setOpen(true)}>
         <Picture initials={initials} url={url} />
-        <span class="visually-hidden">Your picture</span>
       </button>
       {isOpen && (
         <Dialog title="Your picture" onClose={() => setOpen(false)}>
@@ -262,62 +261,58 @@ interface SignOutDialogProps {
 }
 
 /** Asks before a sign-out that deletes drafts, and reports a sign-out that failed. */
-function SignOutDialog({ drafts, failed = false, onClose }: SignOutDialogProps) {
+function SignOutDialog({ drafts, failed, onClose }: SignOutDialogProps) {
   const { holder } = useConsole()
-  const [hasFailed, setFailed] = useState(failed)
+  async function signOut() {
+    if (!(await holder.signOut())) throw new Error('unreachable')
+  }
   return (
-    <Dialog title="Sign out" onClose={onClose}>
-      <div class="stack dialog-body">
-        {drafts > 0 && (
-          <p>
-            {drafts === 1 ? 'One conversation has' : `${drafts} conversations have`} an unsent draft. Signing out
-            deletes drafts in all tabs.
-          </p>
-        )}
-        {hasFailed && (
-          <Notice tone="danger">You are still signed in, because the service cannot be reached. Try again.</Notice>
-        )}
-        <div class="line dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="danger" onClick={async () => setFailed(!(await holder.signOut()))} text="Sign out" />
-        </div>
-      </div>
-    </Dialog>
+    <ActionDialog title="Sign out" action="Sign out" danger onClose={onClose} onConfirm={signOut}>
+      {drafts > 0 && (
+        <p>
+          {drafts === 1 ? 'One conversation has' : `${drafts} conversations have`} an unsent draft. Signing out deletes
+          drafts in all tabs.
+        </p>
+      )}
+      {failed && (
+        <Notice tone="danger">You are still signed in, because the service cannot be reached. Try again.</Notice>
+      )}
+    </ActionDialog>
   )
 }
 
-const shortcutGroups: { title: string; keys: [string[], string][] }[] = [
+const shortcutGroups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      [['?'], 'Keyboard shortcuts'],
-      ...areas.map(({ key, name }): [string[], string] => [key.split(' '), name]),
-      [['j'], 'Next row'],
-      [['k'], 'Previous row'],
+      ['?', 'Keyboard shortcuts'],
+      ...areas.map(({ key, name }): [string, string] => [key, name]),
+      ['j', 'Next row'],
+      ['k', 'Previous row'],
     ],
   },
   {
     title: 'Inbox',
     keys: [
-      [['j'], 'Next conversation'],
-      [['k'], 'Previous conversation'],
-      [['Enter'], 'Open conversation'],
-      [['n'], 'Open the one that waits longest'],
-      [['/'], 'Search'],
+      ['j', 'Next conversation'],
+      ['k', 'Previous conversation'],
+      ['Enter', 'Open conversation'],
+      ['n', 'Open the one that waits longest'],
+      ['/', 'Search'],
     ],
   },
   {
     title: 'Conversation',
     keys: [
-      [['r'], 'Reply'],
-      [['Enter'], 'Send'],
-      [['Ctrl', 'Enter'], 'Send and close'],
-      [['Shift', 'Enter'], 'New line'],
-      [['Esc'], 'Leave the reply, back to the list'],
-      [['m'], 'Note or reply'],
-      [['c'], 'Close or reopen'],
-      [['a'], 'Assign to me or unassign'],
-      [['i'], 'Visitor details'],
+      ['r', 'Reply'],
+      ['Enter', 'Send'],
+      ['Ctrl Enter', 'Send and close'],
+      ['Shift Enter', 'New line'],
+      ['Esc', 'Leave the reply, back to the list'],
+      ['m', 'Note or reply'],
+      ['c', 'Close or reopen'],
+      ['a', 'Assign to me or unassign'],
+      ['i', 'Visitor details'],
     ],
   },
 ]
@@ -335,7 +330,7 @@ function ShortcutHelp({ onClose }: { onClose: () => void }) {
                 {keys.map(([names, what]) => (
                   <div key={what}>
                     <dt>
-                      {names.map((name) => (
+                      {names.split(' ').map((name) => (
                         <kbd key={name}>{name}</kbd>
                       ))}
                     </dt>

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
 import { EntryList, Form, NameField, Toggle, useForm } from '../ui/form.tsx'
@@ -84,37 +85,31 @@ function NameCard(part: InstallationPart) {
 /** Returns the card of the forms' switches, or that of all others. */
 function capabilitiesCard(title: string, isOfForms: boolean) {
   const names = capabilityNames.filter((name) => /Form$/.test(name) === isOfForms)
-  return (part: InstallationPart) => <CapabilitiesCard title={title} names={names} {...part} />
-}
-
-interface CapabilitiesCardProps extends InstallationPart {
-  title: string
-  names: typeof capabilityNames
-}
-
-function CapabilitiesCard({ title, names, ...part }: CapabilitiesCardProps) {
-  const { busy, failure, save } = useUpdate(part)
-  return (
-    <Card title={title}>
-      <div class="toggles">
-        {names.map((name) => (
-          <Toggle
-            key={name}
-            {...capabilities[name]}
-            disabled={busy}
-            checked={part.installation.capabilities?.[name] ?? false}
-            onChange={(on) =>
-              save(
-                { capabilities: { [name]: on } },
-                on ? `${capabilities[name].label} is on.` : `${capabilities[name].label} is off.`,
-              )
-            }
-          />
-        ))}
-      </div>
-      <FailureNotice failure={failure} />
-    </Card>
-  )
+  return function CapabilitiesCard(part: InstallationPart) {
+    const { busy, failure, save } = useUpdate(part)
+    return (
+      <Card title={title}>
+        <div class="toggles">
+          {names.map((name) => (
+            <Toggle
+              key={name}
+              label={fieldWords([name])}
+              hint={capabilities[name]}
+              disabled={busy}
+              checked={part.installation.capabilities?.[name] ?? false}
+              onChange={(on) =>
+                save(
+                  { capabilities: { [name]: on } },
+                  on ? `${fieldWords([name])} is on.` : `${fieldWords([name])} is off.`,
+                )
+              }
+            />
+          ))}
+        </div>
+        <FailureNotice failure={failure} />
+      </Card>
+    )
+  }
 }
 
 function IdentitySecrets({ installation, onRotated }: TabPart) {

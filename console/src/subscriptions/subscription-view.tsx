@@ -63,10 +63,9 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, status, disabledReason, heldDeliveries, purpose } = subscription
   const isEnabled = status === SubscriptionStatus.ENABLED
 
-  async function set(enabled: boolean) {
+  function set(enabled: boolean) {
     const next = enabled ? SubscriptionStatus.ENABLED : SubscriptionStatus.DISABLED
-    await api.leads.updateSubscription({ subscriptionId, status: next })
-    await onChanged()
+    return api.leads.updateSubscription({ subscriptionId, status: next }).then(onChanged)
   }
 
   return (
@@ -134,11 +133,7 @@ const editedValues = ({ name, mappedFields, automatic, policy, maxPerSecond, dis
   destinationUrl: '',
   fields: mappedFields,
   automatic,
-  policy: {
-    types: policy?.types ?? [],
-    sources: policy?.sources ?? [],
-    installations: policy?.installations ?? [],
-  },
+  policy: policy ?? { types: [], sources: [], installations: [] },
   maxPerSecond: String(maxPerSecond || ''),
   disableAfterNotFound: String(disableAfterNotFound),
 })

@@ -1,5 +1,6 @@
 import type { Retention, RetentionPeriod } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
 import { inSentence } from '../language.ts'
 import { areaName, pathOf } from '../router.ts'
 import { countOf } from '../time.ts'
@@ -10,18 +11,15 @@ import { Card, Facts, Page, When } from '../ui/page.tsx'
 
 type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
 
-/** The periods of a workspace in the order of the form. */
-const retentionKinds: { kind: RetentionKind; label: string; hint: string }[] = [
-  {
-    kind: 'conversations',
-    label: 'Conversations',
-    hint: 'After the last message. Messages, sessions and screenshots are removed. Leads stay.',
-  },
-  { kind: 'leads', label: 'Leads', hint: 'After they were captured. Their deliveries are removed too.' },
-  { kind: 'emptySessions', label: 'Sessions without a message', hint: 'After they ended.' },
-  { kind: 'audit', label: 'Audit', hint: 'The history of destinations and records of erasures.' },
-  { kind: 'heldDeliveries', label: 'Waiting deliveries', hint: 'Deliveries that wait for a destination that is off.' },
-]
+/** When the data of each kind is removed, in the order of the form. */
+const retentionHints: Record<RetentionKind, string> = {
+  conversations: 'After the last message. Messages, sessions and screenshots are removed. Leads stay.',
+  leads: 'After they were captured. Their deliveries are removed too.',
+  emptySessions: 'After they ended.',
+  audit: 'The history of destinations and records of erasures.',
+  heldDeliveries: 'Deliveries that wait for a destination that is off.',
+}
+const retentionKinds = Object.keys(retentionHints) as RetentionKind[]
 
 const maxDays = 3_650
 
@@ -84,7 +82,7 @@ export function WorkspaceView() {
 function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onSaved: () => unknown }) {
   const { api } = useConsole()
   const form = useForm({
-    start: Object.fromEntries(retentionKinds.map(({ kind }) => [kind, inputOf(stored?.[kind])])) as Record<
+    start: Object.fromEntries(retentionKinds.map((kind) => [kind, inputOf(stored?.[kind])])) as Record<
       RetentionKind,
       PeriodInput
     >,
@@ -107,13 +105,13 @@ function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onS
     <Card title="Retention">
       <Form form={form} button="Save retention">
         <p class="hint">Data that is older is removed for good, within hours. A shorter period takes effect at once.</p>
-        {retentionKinds.map(({ kind, label, hint }) => {
+        {retentionKinds.map((kind) => {
           const input = form.draft[kind]
           return (
             <div key={kind} class="stack">
               <SelectField
-                label={label}
-                hint={hint}
+                label={fieldWords([kind])}
+                hint={retentionHints[kind]}
                 value={input.choice}
                 options={[
                   ['default', defaultText(stored?.[kind])],
@@ -124,7 +122,7 @@ function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onS
               />
               {input.choice === 'days' && (
                 <TextField
-                  label={`Days (${inSentence(label)})`}
+                  label={`Days (${inSentence(fieldWords([kind]))})`}
                   type="number"
                   min={1}
                   max={maxDays}
