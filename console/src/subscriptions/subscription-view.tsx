@@ -5,6 +5,7 @@ import {
   SubscriptionPurpose,
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
+import { useActorNames } from '../changes/changes-view.tsx'
 import { useConsole } from '../console-context.ts'
 import { backTo, pathOf } from '../router.ts'
 import { ActionButton, DeleteCard, EnableButton, SecretsCard } from '../ui/dialog.tsx'
@@ -229,6 +230,7 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
 }
 
 function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
+  const nameOf = useActorNames()
   return (
     <Card title="History">
       {audit.length === 0 && <p class="hint">No entries.</p>}
@@ -236,7 +238,7 @@ function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
         {audit.map(({ at, actor, action, attemptId, disabledReason }) => (
           <li key={`${at?.seconds} ${at?.nanos} ${action} ${attemptId}`}>
             <span>
-              {actionText(action)} by <strong>{actor === 'service' ? 'the service' : actor}</strong>
+              {actionText(action)} by <strong>{actor === 'service' ? 'the service' : nameOf(actor)}</strong>
               {action === 'disabled' && `. ${disabledText(disabledReason)}`}
             </span>
             <span class="hint">
