@@ -93,7 +93,7 @@ export function Shell() {
           {groups.map((group) => (
             <ul key={group.title} class="areas" aria-label={group.title}>
               {group.areas.map(({ name, view, isTab }) => (
-                <li key={view} class={isTab || area?.view === view ? 'tab' : undefined}>
+                <li key={view} class={isTab ? 'tab' : undefined}>
                   <a href={pathOfArea(view)} aria-current={area?.view === view ? 'page' : undefined} title={name}>
                     <Icon name={view} />
                     <span class="area-name">{name}</span>
@@ -108,7 +108,13 @@ export function Shell() {
               ))}
             </ul>
           ))}
-          <button type="button" class="more-tab" aria-expanded={hasMore} onClick={() => setMore(!hasMore)}>
+          <button
+            type="button"
+            class="more-tab"
+            aria-current={area && !area.isTab ? 'true' : undefined}
+            aria-expanded={hasMore}
+            onClick={() => setMore(!hasMore)}
+          >
             <Icon name={hasMore ? 'down' : 'up'} />
             More
           </button>
