@@ -15,7 +15,7 @@ import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
 import { PeopleView } from './people/people-view.tsx'
 import { ReportView } from './report/report-view.tsx'
-import { areaOf, areas, groups, type KnownRoute, pathOf, placeOf, type View } from './router.ts'
+import { areaOf, areas, groups, type KnownRoute, pathOf, placeOf, type Route } from './router.ts'
 import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
 import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
@@ -142,7 +142,7 @@ export function Shell() {
         </div>
       </nav>
       <main id="main" class="main" ref={main} tabIndex={-1}>
-        {route.view === 'unknown' ? <NotFound /> : (views[route.view] as (route: KnownRoute) => JSX.Element)(route)}
+        {(views[route.view] as (...of: object[]) => JSX.Element)(route, workspace)}
       </main>
       {problem && (
         <Dialog title={alertProblems[problem].title} onClose={() => setProblem(undefined)}>
@@ -155,7 +155,9 @@ export function Shell() {
   )
 }
 
-const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => JSX.Element } = {
+const views: {
+  [Name in Route['view']]: (route: Extract<Route, { view: Name }>, name: Loaded<unknown>) => JSX.Element
+} = {
   inbox: () => <InboxView />,
   conversation: (route) => <InboxView {...route} />,
   installations: () => <InstallationsView />,
@@ -171,11 +173,12 @@ const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => J
   changes: () => <ChangesView />,
   suppressions: () => <SuppressionsView />,
   'suppression-import': () => <SuppressionImportView />,
-  workspace: () => <WorkspaceView />,
+  workspace: (_, name) => <WorkspaceView onRenamed={name.reload} />,
   replies: () => <SavedRepliesView />,
   people: () => <PeopleView />,
   team: () => <TeamView />,
   report: () => <ReportView />,
+  unknown: () => <NotFound />,
 }
 
 function NotFound() {

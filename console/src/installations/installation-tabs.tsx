@@ -3,7 +3,7 @@ import { useConsole } from '../console-context.ts'
 import { fieldWords } from '../failures.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
-import { EntryList, Form, NameField, Toggle, useForm } from '../ui/form.tsx'
+import { EntryList, NameCard, Toggle } from '../ui/form.tsx'
 import { Card, FailureNotice } from '../ui/page.tsx'
 import { AppearanceCard, LogoCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
@@ -18,7 +18,14 @@ export type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
 type TabPart = InstallationPart & { onRotated: () => Promise<void> }
 
 const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
-  install: [SnippetCard, OriginsCard, NameCard, capabilitiesCard('Features', false), StatusCard, DeleteInstallation],
+  install: [
+    SnippetCard,
+    OriginsCard,
+    WebsiteNameCard,
+    capabilitiesCard('Features', false),
+    StatusCard,
+    DeleteInstallation,
+  ],
   look: [AppearanceCard, LogoCard, TranslationsCard],
   hours: [AvailabilityCard],
   forms: [capabilitiesCard('Forms', true), FormsCard],
@@ -67,19 +74,9 @@ function OriginsCard(part: InstallationPart) {
   )
 }
 
-function NameCard(part: InstallationPart) {
+function WebsiteNameCard(part: InstallationPart) {
   const { update } = useUpdate(part)
-  const form = useForm({
-    start: { name: part.installation.name ?? '' },
-    save: ({ name }) => update({ name: name.trim() }, 'Name saved.'),
-  })
-  return (
-    <Card title="Name">
-      <Form form={form}>
-        <NameField {...form.field('name')} />
-      </Form>
-    </Card>
-  )
+  return <NameCard name={part.installation.name ?? ''} save={(name) => update({ name }, '')} />
 }
 
 /** Returns the card of the forms' switches, or that of all others. */

@@ -6,7 +6,7 @@ import { useConsole } from '../console-context.ts'
 import { issueText } from '../failures.ts'
 import { formatNumber } from '../time.ts'
 import { useAction } from './load.tsx'
-import { Button, FailureNotice, IconButton } from './page.tsx'
+import { Button, Card, FailureNotice, IconButton } from './page.tsx'
 
 let isPressed = false
 for (const type of ['pointerdown', 'pointerup', 'pointercancel'] as const)
@@ -495,5 +495,17 @@ export function Form({ form, button, kind = 'primary', disabled, label, actions,
         </div>
       )}
     </form>
+  )
+}
+
+/** A card that changes the name of a thing. */
+export function NameCard(props: { name: string; button?: string; save: (name: string) => Promise<unknown> }) {
+  const form = useForm({ start: props, save: ({ name }) => props.save(name.trim()), done: 'Name saved.' })
+  return (
+    <Card title="Name">
+      <Form form={form} button={props.button}>
+        <NameField {...form.field('name')} />
+      </Form>
+    </Card>
   )
 }

@@ -5,7 +5,7 @@ import { inSentence } from '../language.ts'
 import { areaName, pathOf } from '../router.ts'
 import { countOf } from '../time.ts'
 import { DeleteCard } from '../ui/dialog.tsx'
-import { Form, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
+import { Form, NameCard, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Facts, Page, When } from '../ui/page.tsx'
 
@@ -38,13 +38,13 @@ function defaultText(period: RetentionPeriod | undefined) {
   return `Default (${period.period.case === 'days' ? countOf(period.period.value, '# day', '# days') : 'no limit'})`
 }
 
-export function WorkspaceView() {
-  const { api, holder } = useConsole()
+export function WorkspaceView({ onRenamed }: { onRenamed: () => void }) {
+  const { api, holder, session } = useConsole()
   const loaded = useLoad(() => api.workspaces.getWorkspace({}), [])
   return (
     <Page
-      title={areaName('workspace')}
-      lead={<span class="mono">{loaded.value?.workspace?.workspaceId}</span>}
+      title={loaded.value?.workspace?.name ?? areaName('workspace')}
+      lead={<span class="mono">{session.workspaceId}</span>}
       actions={
         <a class="button" href={pathOf({ view: 'changes' })}>
           Changes
@@ -54,6 +54,13 @@ export function WorkspaceView() {
       <WhenLoaded loaded={loaded} what="workspace">
         {({ workspace, lastBackups }) => (
           <>
+            {session.scopes.includes('workspaces:write') && (
+              <NameCard
+                name={workspace!.name}
+                button="Save name"
+                save={(name) => api.workspaces.updateWorkspace({ name }).then(loaded.reload).then(onRenamed)}
+              />
+            )}
             <RetentionCard stored={workspace?.retention} onSaved={loaded.reload} />
             <Card title="Backups">
               <Facts
