@@ -52,7 +52,14 @@ const programs = [
   ...'connectionId hookId sessionId siteKey subscriptionId'.split(' '),
 ]
 /** Parts that the core takes from a variable, or names itself. */
-const variable = [...RetentionSchema.fields.map(({ localName }) => localName), 'email', 'phone', 'logo']
+const variable = [
+  ...RetentionSchema.fields.map(({ localName }) => localName),
+  'email',
+  'phone',
+  'company',
+  'message',
+  'logo',
+]
 
 const core = join(import.meta.dirname, '../core')
 /** The calls of operators that are recorded: methods whose body calls one of the functions that do so. */

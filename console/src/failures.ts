@@ -90,12 +90,13 @@ function textOf(code: Code, issues: Failure['issues'], retryAfter = 5) {
   if (code === Code.ResourceExhausted) return `Too many requests. Try again in ${Math.ceil(retryAfter)} seconds.`
   if (code !== Code.InvalidArgument)
     return codeTexts[code] ?? 'The service cannot be reached. Check the connection and try again.'
-  return issues.length > 0 ? `${issues.map(issueText).join('. ')}.` : 'The form has an invalid value.'
+  return issues.length > 0 ? issues.map(issueText).join(' ') : 'The form has an invalid value.'
 }
 
 // Forms for suppressions send a single entry, so the text omits the entry's index.
-const issueText = ({ path, rule }: { path: string; rule: string }) =>
-  `${fieldWords(path.replace(/^\/entries\/\d+/, '').split('/')) || 'A field'} ${rules[rule] ?? 'is not allowed'}`
+export const issueText = (issue?: Failure['issues'][number]) =>
+  issue &&
+  `${fieldWords(issue.path.replace(/^\/entries\/\d+/, '').split('/')) || 'A field'} ${rules[issue.rule] ?? 'is not allowed'}.`
 
 /** Returns the words for the parts of a path: names of fields, and numbers from 1. Groups of fields have no words. */
 export const fieldWords = (path: string[]) =>

@@ -29,7 +29,7 @@ export function createSessionHolder(calls: SessionCalls, channel: TabChannel) {
   /** Undefined as soon as the session has been read. */
   const loading = signal<'loading' | 'unreachable' | undefined>('loading')
   const ended = signal<SessionEnd | undefined>(undefined)
-  /** Secret of a sign-in link that was opened in this tab. It is never stored. */
+  /** Secret of a sign-in link that was opened in this tab. It is never stored. Empty if the link is not accepted. */
   const link = signal<string | undefined>(undefined)
   /** Secret of a link that confirms the operator's mail address, and was opened in this tab. */
   const mailLink = signal<string | undefined>(undefined)

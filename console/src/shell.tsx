@@ -15,7 +15,7 @@ import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
 import { PeopleView } from './people/people-view.tsx'
 import { ReportView } from './report/report-view.tsx'
-import { areaOf, areas, groups, type KnownRoute, pathOf, placeOf, type View } from './router.ts'
+import { areaOf, areas, groups, type KnownRoute, pathOf, placeOf, type Route } from './router.ts'
 import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
 import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
@@ -24,10 +24,10 @@ import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { TeamView } from './team/team-view.tsx'
 import { formatDistance } from './time.ts'
 import { Picture } from './ui/avatar.tsx'
-import { Dialog } from './ui/dialog.tsx'
+import { ActionDialog, Dialog } from './ui/dialog.tsx'
 import { Toggle } from './ui/form.tsx'
-import { useLoad } from './ui/load.tsx'
-import { Button, Empty, Icon, IconButton, Notice, Page } from './ui/page.tsx'
+import { type Loaded, useLoad } from './ui/load.tsx'
+import { Empty, Icon, IconButton, Notice, Page } from './ui/page.tsx'
 import { PictureField } from './ui/picture-field.tsx'
 import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
 import { WorkspaceView } from './workspace/workspace-view.tsx'
@@ -93,7 +93,7 @@ export function Shell() {
           {groups.map((group) => (
             <ul key={group.title} class="areas" aria-label={group.title}>
               {group.areas.map(({ name, view, isTab }) => (
-                <li key={view} class={isTab || area?.view === view ? 'tab' : undefined}>
+                <li key={view} class={isTab ? 'tab' : undefined}>
                   <a href={pathOfArea(view)} aria-current={area?.view === view ? 'page' : undefined} title={name}>
                     <Icon name={view} />
                     <span class="area-name">{name}</span>
@@ -108,7 +108,13 @@ export function Shell() {
               ))}
             </ul>
           ))}
-          <button type="button" class="more-tab" aria-expanded={hasMore} onClick={() => setMore(!hasMore)}>
+          <button
+            type="button"
+            class="more-tab"
+            aria-current={area && !area.isTab ? 'true' : undefined}
+            aria-expanded={hasMore}
+            onClick={() => setMore(!hasMore)}
+          >
             <Icon name={hasMore ? 'down' : 'up'} />
             More
           </button>
@@ -136,7 +142,7 @@ export function Shell() {
         </div>
       </nav>
       <main id="main" class="main" ref={main} tabIndex={-1}>
-        {route.view === 'unknown' ? <NotFound /> : (views[route.view] as (route: KnownRoute) => JSX.Element)(route)}
+        {(views[route.view] as (...of: object[]) => JSX.Element)(route, workspace)}
       </main>
       {problem && (
         <Dialog title={alertProblems[problem].title} onClose={() => setProblem(undefined)}>
@@ -149,7 +155,9 @@ export function Shell() {
   )
 }
 
-const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => JSX.Element } = {
+const views: {
+  [Name in Route['view']]: (route: Extract<Route, { view: Name }>, name: Loaded<unknown>) => JSX.Element
+} = {
   inbox: () => <InboxView />,
   conversation: (route) => <InboxView {...route} />,
   installations: () => <InstallationsView />,
@@ -165,11 +173,12 @@ const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => J
   changes: () => <ChangesView />,
   suppressions: () => <SuppressionsView />,
   'suppression-import': () => <SuppressionImportView />,
-  workspace: () => <WorkspaceView />,
+  workspace: (_, name) => <WorkspaceView onRenamed={name.reload} />,
   replies: () => <SavedRepliesView />,
   people: () => <PeopleView />,
   team: () => <TeamView />,
   report: () => <ReportView />,
+  unknown: () => <NotFound />,
 }
 
 function NotFound() {
@@ -234,7 +243,6 @@ function OwnPicture() {
     <>
       <button type="button" class="icon-button" title="Your picture" onClick={() => setOpen(true)}>
         <Picture initials={initials} url={url} />
-        <span class="visually-hidden">Your picture</span>
       </button>
       {isOpen && (
         <Dialog title="Your picture" onClose={() => setOpen(false)}>
@@ -262,62 +270,58 @@ interface SignOutDialogProps {
 }
 
 /** Asks before a sign-out that deletes drafts, and reports a sign-out that failed. */
-function SignOutDialog({ drafts, failed = false, onClose }: SignOutDialogProps) {
+function SignOutDialog({ drafts, failed, onClose }: SignOutDialogProps) {
   const { holder } = useConsole()
-  const [hasFailed, setFailed] = useState(failed)
+  async function signOut() {
+    if (!(await holder.signOut())) throw new Error('unreachable')
+  }
   return (
-    <Dialog title="Sign out" onClose={onClose}>
-      <div class="stack dialog-body">
-        {drafts > 0 && (
-          <p>
-            {drafts === 1 ? 'One conversation has' : `${drafts} conversations have`} an unsent draft. Signing out
-            deletes drafts in all tabs.
-          </p>
-        )}
-        {hasFailed && (
-          <Notice tone="danger">You are still signed in, because the service cannot be reached. Try again.</Notice>
-        )}
-        <div class="line dialog-actions">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="danger" onClick={async () => setFailed(!(await holder.signOut()))} text="Sign out" />
-        </div>
-      </div>
-    </Dialog>
+    <ActionDialog title="Sign out" action="Sign out" danger onClose={onClose} onConfirm={signOut}>
+      {drafts > 0 && (
+        <p>
+          {drafts === 1 ? 'One conversation has' : `${drafts} conversations have`} an unsent draft. Signing out deletes
+          drafts in all tabs.
+        </p>
+      )}
+      {failed && (
+        <Notice tone="danger">You are still signed in, because the service cannot be reached. Try again.</Notice>
+      )}
+    </ActionDialog>
   )
 }
 
-const shortcutGroups: { title: string; keys: [string[], string][] }[] = [
+const shortcutGroups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      [['?'], 'Keyboard shortcuts'],
-      ...areas.map(({ key, name }): [string[], string] => [key.split(' '), name]),
-      [['j'], 'Next row'],
-      [['k'], 'Previous row'],
+      ['?', 'Keyboard shortcuts'],
+      ...areas.map(({ key, name }): [string, string] => [key, name]),
+      ['j', 'Next row'],
+      ['k', 'Previous row'],
     ],
   },
   {
     title: 'Inbox',
     keys: [
-      [['j'], 'Next conversation'],
-      [['k'], 'Previous conversation'],
-      [['Enter'], 'Open conversation'],
-      [['n'], 'Open the one that waits longest'],
-      [['/'], 'Search'],
+      ['j', 'Next conversation'],
+      ['k', 'Previous conversation'],
+      ['Enter', 'Open conversation'],
+      ['n', 'Open the one that waits longest'],
+      ['/', 'Search'],
     ],
   },
   {
     title: 'Conversation',
     keys: [
-      [['r'], 'Reply'],
-      [['Enter'], 'Send'],
-      [['Ctrl', 'Enter'], 'Send and close'],
-      [['Shift', 'Enter'], 'New line'],
-      [['Esc'], 'Leave the reply, back to the list'],
-      [['m'], 'Note or reply'],
-      [['c'], 'Close or reopen'],
-      [['a'], 'Assign to me or unassign'],
-      [['i'], 'Visitor details'],
+      ['r', 'Reply'],
+      ['Enter', 'Send'],
+      ['Ctrl Enter', 'Send and close'],
+      ['Shift Enter', 'New line'],
+      ['Esc', 'Leave the reply, back to the list'],
+      ['m', 'Note or reply'],
+      ['c', 'Close or reopen'],
+      ['a', 'Assign to me or unassign'],
+      ['i', 'Visitor details'],
     ],
   },
 ]
@@ -335,7 +339,7 @@ function ShortcutHelp({ onClose }: { onClose: () => void }) {
                 {keys.map(([names, what]) => (
                   <div key={what}>
                     <dt>
-                      {names.map((name) => (
+                      {names.split(' ').map((name) => (
                         <kbd key={name}>{name}</kbd>
                       ))}
                     </dt>

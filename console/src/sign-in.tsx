@@ -29,13 +29,13 @@ const refusedToken: Problem = {
   field: 'token',
   text: 'This token is not accepted. Copy the whole token. If it has expired, request a new one.',
 }
-const refusedLink: Problem = { text: 'This link was used or has expired. Ask your administrator for a link.' }
+const refusedLink: Problem = { text: 'This link was used or has expired. Choose another way to sign in.' }
 const unreachable: Problem = { text: 'The service cannot be reached. Check the connection and try again.' }
 
 /** Signs in with the link that was opened, or else in one of the other ways. */
 export function SignIn({ holder }: { holder: SessionHolder }) {
   const form = useRef<HTMLFormElement>(null)
-  const [problem, setProblem] = useState<Problem>()
+  const [found, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
   const [ways, setWays] = useState({ provider: false, mail: false })
   const [opened, setOpened] = useState<LinkDescription>()
@@ -45,7 +45,8 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
   const [name, setName] = useState(localStore.getItem(nameKey) ?? '')
   const [workspace, setWorkspace] = useState<string>()
   const link = holder.link.value
-  const isLink = link !== undefined
+  const isLink = Boolean(link)
+  const problem = found ?? (link === '' ? refusedLink : undefined)
   const signedIn = holder.current.value
   const ended = holder.ended.value
   const providerProblem = holder.providerProblem.value
@@ -57,12 +58,12 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     document.title = 'Sign in · Console'
     setProblem(undefined)
     setOpened(undefined)
-    if (link === undefined) return
-    form.current!.querySelector<HTMLElement>('[autocomplete=name]')?.focus()
+    form.current!.querySelector<HTMLElement>(link ? '[autocomplete=name]' : '.primary')?.focus()
+    if (!link) return
     void holder.calls.describeLink(link).then((found) => {
       if (holder.link.peek() !== link) return
       if (typeof found === 'object') setOpened(found.value)
-      else if (found === 'refused') setProblem(refusedLink)
+      else if (found === 'refused') holder.link.value = ''
     })
   }, [link])
   useEffect(() => form.current!.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [problem])
@@ -77,10 +78,12 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     if (needsName) localStore.setItem(nameKey, displayName)
     const workspaceName = opened?.firstOwner && (workspace ?? opened.workspaceName).trim()
     await attempt(async () => {
-      const credential = isLink ? { link } : { token: token.trim() }
+      const credential = link ? { link } : { token: token.trim() }
       const wrong = await holder.signIn(credential, { displayName, ...(workspaceName && { workspaceName }) })
       if (wrong === 'invalid') return { field: 'name', text: 'Use one line of up to 128 characters.' }
-      return wrong === 'refused' ? (isLink ? refusedLink : refusedToken) : wrong && unreachable
+      if (wrong !== 'refused') return wrong && unreachable
+      if (!link) return refusedToken
+      holder.link.value = ''
     })
   }
 
@@ -149,13 +152,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         {!isLink && (
           <>
             {browserSupportsWebAuthn() && (
-              <Button
-                kind="primary wide"
-                autofocus
-                disabled={isBusy}
-                onClick={signInWithPasskey}
-                text="Use a passkey"
-              />
+              <Button kind="primary wide" disabled={isBusy} onClick={signInWithPasskey} text="Use a passkey" />
             )}
             {ways.provider && (
               <Button kind="wide" disabled={isBusy} onClick={signInAtProvider} text="Sign in with single sign-on" />
@@ -213,7 +210,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
           />
         )}
         <Button kind={isLink ? 'primary wide' : 'wide'} type="submit" disabled={isBusy} text="Sign in" />
-        {signedIn && isLink && (
+        {signedIn && link !== undefined && (
           <Button kind="wide" onClick={() => (holder.link.value = undefined)}>
             Stay signed in as {signedIn.displayName}
           </Button>

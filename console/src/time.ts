@@ -40,11 +40,8 @@ export function formatDistance(milliseconds: number) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 90) return `${seconds} s`
   const minutes = Math.round(seconds / 60)
-  return minutes < 90
-    ? `${minutes} min`
-    : minutes < 2880
-      ? `${Math.round(minutes / 60)} h`
-      : `${Math.round(minutes / 1440)} days`
+  if (minutes < 90) return `${minutes} min`
+  return minutes < 2880 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`
 }
 
 export const hoursAgo = (hours: number) => timestampFromMs(Date.now() - hours * 3_600_000)

@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { valueText } from './changes/changes-view.tsx'
 import { statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
 import { addIdempotencyKeys } from './operations.ts'
@@ -85,6 +86,30 @@ describe('the input checks of the console', () => {
     expect(fieldProblem('e-mail_1')).toBeUndefined()
     for (const bad of ['reference', 'a b', 'ä', 'email=mail', '']) expect(fieldProblem(bad), bad).toBeTypeOf('string')
   })
+})
+
+it('the value of a changed setting is shown in words, and never as JSON', () => {
+  const fields = [
+    { name: 'name', label: 'Name', type: 'text' },
+    { name: 'email', label: 'Your e-mail', type: 'email', required: true },
+  ]
+  const words: [value: unknown, text: string][] = [
+    ['true', 'Enabled'],
+    ['CONNECTION_STATUS_DISABLED', 'Disabled'],
+    ['Lamp shop', 'Lamp shop'],
+    [['https://a.example', 'https://b.example'], 'https://a.example, https://b.example'],
+    [{ texts: ['Where is my order?', 'A person, please'] }, 'Where is my order?, A person, please'],
+    [{ fields }, 'Name, Your e-mail'],
+    [{ texts: ['Say "yes"'] }, 'Say "yes"'],
+    [{ hours: [{ weekday: 1, from: '09:00', to: '17:00' }] }, 'Changed'],
+    [{ dates: [{ date: '2026-12-24' }] }, 'Changed'],
+    [{ de: { title: 'Laden' } }, 'Changed'],
+    [[{ weekday: 1 }], 'Changed'],
+    [{}, 'Changed'],
+    [JSON.stringify({ fields }).slice(0, 80), 'Name'],
+  ]
+  for (const [value, text] of words)
+    expect(valueText(typeof value === 'string' ? value : JSON.stringify(value))).toBe(text)
 })
 
 describe('the times of the console', () => {

@@ -94,6 +94,13 @@ export async function addDemoData({ conversations, visitors, workspace, leads, r
     ],
   })
   workspace.addChange({
+    at: at(1_000),
+    action: 'UpdateInstallation',
+    target: 'pk_shop',
+    actor: 'op_jonas',
+    settings: [{ name: 'forms.offline', value: '{"fields":[{"name":"email","label":"Your e-mail","type":"email"}]}' }],
+  })
+  workspace.addChange({
     at: at(400),
     action: 'BanVisitor',
     target: 'ses_x7f3',

@@ -16,7 +16,7 @@ describe('an event hook', () => {
     await rate.fill('1001')
     const create = page.getByRole('button', { name: 'Create event hook' })
     await create.click()
-    await page.getByText(/whole number from 1 to 1,000/).waitFor()
+    await page.getByText('Enter 1 to 1,000.').waitFor()
     await page.getByText('Choose at least one event.').waitFor()
     await rate.fill('5')
     for (const type of ['subscription.failing', 'message.visitor']) await page.getByLabel(type).check()

@@ -7,6 +7,7 @@ import { Code, ConnectError, type ConnectRouter, type Interceptor } from '@conne
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { listen } from '../../test/support/listen.ts'
 import { consoleDist } from '../build.ts'
 import { fakeConversations } from './fake-conversations.ts'
@@ -105,6 +106,14 @@ export async function startFakeCore() {
     })
     visitors.routes(router)
     workspace.routes(router)
+    router.service(OperatorService, {
+      listOperators: ({ includeRemoved }) => ({
+        operators: [
+          { operatorId: 'ada@example.com', name: 'Ada' },
+          ...(includeRemoved ? [{ operatorId: 'op_jonas', name: 'Jonas Berg' }] : []),
+        ],
+      }),
+    })
     leads.routes(router)
   }
   const rpc = connectNodeAdapter({ routes, requestPathPrefix: '/rpc', interceptors: [watch] })

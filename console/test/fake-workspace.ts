@@ -15,6 +15,7 @@ import {
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 
+import { failure } from './fake-core.ts'
 import { fakeSuppressions } from './fake-suppressions.ts'
 
 /** A fake workspace with connections and installations in memory. */
@@ -68,7 +69,14 @@ export function fakeWorkspace() {
           workspace,
           lastBackups: { backup: timestampFromDate(new Date('2026-03-01T03:00:00')) },
         }),
-        updateWorkspace({ retention = {} }) {
+        updateWorkspace({ name = workspace.name, retention = {} }) {
+          if (name === '')
+            throw failure({
+              code: Code.InvalidArgument,
+              info: 'ValidationFailed',
+              issues: [{ path: '/name', rule: 'minLength' }],
+            })
+          workspace.name = name
           for (const [kind, period] of Object.entries(retention)) {
             if (typeof period !== 'object' || !('period' in period)) continue
             const isDefault = period.period.case === undefined

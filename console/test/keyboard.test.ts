@@ -239,15 +239,6 @@ itLong('single-key shortcuts can be turned off and stay off after a reload', asy
   expect(page.url()).toContain('/conversations')
 })
 
-itLong('on a phone, the navigation shows the present area', async () => {
-  const page = await browser.open(core, 'workspace', { viewport: { width: 390, height: 844 } })
-  const area = page.getByRole('link', { name: 'Workspace', exact: true })
-  await expect.poll(() => area.evaluate((link) => link.getBoundingClientRect().right <= innerWidth)).toBe(true)
-  await page.goto(`${core.url}/console/conversations`)
-  const inbox = page.getByRole('link', { name: /^Inbox/ })
-  await expect.poll(() => inbox.evaluate((link) => link.getBoundingClientRect().left >= 0)).toBe(true)
-})
-
 itLong('on a phone, the list, the conversation and the details are separate pages with back links', async () => {
   const page = await browser.open(core, 'conversations?queue=open', { viewport: { width: 390, height: 844 } })
   await page.getByText('Maria Huber').first().click()

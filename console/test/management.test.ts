@@ -177,6 +177,14 @@ describe('websites in the console', () => {
   )
 })
 
+it('the changes name the members, also former ones, and show a form as its labels', async () => {
+  const page = await browser.open(core, 'workspace/changes')
+  await page.getByText('Offline form: Your e-mail').waitFor()
+  await page.getByText('by Jonas Berg').waitFor()
+  await page.getByText('by Ada').first().waitFor()
+  expect(await page.locator('main').innerText()).not.toMatch(/[{[]"|op_|ada@/)
+})
+
 describe('availability and translations in the console', () => {
   itLong(
     'an operator can edit opening hours, exceptions, the override and whether an operator must be present',

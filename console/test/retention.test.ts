@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { workspaceSession } from './fake-core.ts'
 import { consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser(beforeAll)
@@ -32,6 +33,23 @@ describe('the retention of a workspace', () => {
     await page.reload()
     expect(await page.getByLabel('Days (conversations)').inputValue()).toBe('90')
   })
+})
+
+it('an owner sees and changes the name of the workspace, also in the navigation, and a refusal is shown at the field', async () => {
+  const page = await browser.open(core, 'workspace', { token: workspaceSession({ scope: 'workspaces:write' }) })
+  const name = page.getByRole('textbox', { name: 'Name' })
+  expect(await name.inputValue()).toBe('Alpine Outfitters')
+  await name.fill('')
+  await page.keyboard.press('Enter')
+  await page.locator('.field-error', { hasText: 'Name is too short.' }).waitFor()
+  await name.fill(' Alpine Shop ')
+  await page.keyboard.press('Enter')
+  await page.locator('.workspace-name', { hasText: 'Alpine Shop' }).waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Alpine Shop' }).waitFor()
+  expect(core.calls('UpdateWorkspace').at(-1)).toMatchObject({ name: 'Alpine Shop' })
+  const viewer = await browser.open(core, 'workspace')
+  await viewer.getByRole('heading', { level: 1, name: 'Alpine Shop' }).waitFor()
+  expect(await viewer.getByRole('textbox', { name: 'Name' }).count()).toBe(0)
 })
 
 it('the page of the workspace shows when a backup and a drill last succeeded', async () => {

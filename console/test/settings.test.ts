@@ -17,6 +17,15 @@ describe('unsaved settings', () => {
     await title(page).fill('Alpine')
     await bar(page).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
+    // Nothing of the page is visible below the bar, wherever it is scrolled to.
+    const { x, y, width, height } = (await bar(page).boundingBox())!
+    const below = { x: x + 2, y: y + height, width: width - 4, height: 900 - y - height }
+    const shots: Buffer[] = []
+    for (const top of [0, 80, 160, 240]) {
+      await page.locator('main').evaluate((main, top) => main.scrollTo(0, top), top)
+      if (below.height > 0) shots.push(await page.screenshot({ clip: below }))
+    }
+    expect(new Set(shots.map((shot) => shot.toString('base64'))).size).toBeLessThanOrEqual(1)
     await bar(page).getByRole('button', { name: 'Discard' }).click()
     await bar(page).waitFor({ state: 'detached' })
     expect(await title(page).inputValue()).toBe('Alpine Outfitters')
@@ -84,19 +93,68 @@ it('the console is shown in the language that the operator chooses in a browser,
   await page.reload()
   await inbox.click()
   await page.getByLabel('Schlagwort').waitFor()
+  await page.goto(`${core.url}/console/leads`)
+  await page.getByText('Nachricht: Do you have it').waitFor()
+  await page.getByRole('link', { name: /Maria Huber/ }).click()
+  const names = page.getByRole('region', { name: 'Details' }).locator('dt')
+  await names.first().waitFor()
+  expect((await names.allTextContents()).slice(0, 3)).toEqual(['Name', 'E-Mail-Adresse', 'Nachricht'])
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de')
 })
 
-it('the navigation of a phone shows whole names in German, with the tab of the open page', async () => {
-  const page = await browser.open(core, 'deliveries', { locale: 'de-AT', viewport: { width: 360, height: 640 } })
-  await page.getByRole('heading', { name: 'Zustellungen' }).waitFor()
-  const cutNames = () =>
-    page
-      .locator('.area-name:visible')
-      .evaluateAll((names) => names.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerHTML))
-  expect(await cutNames()).toEqual([])
-  await page.getByRole('button', { name: 'Mehr' }).click()
-  expect(await cutNames()).toEqual([])
+it.each([320, 390])(
+  'the navigation of a phone of %s px has four tabs and More, which stay in place and do not touch in German',
+  async (width) => {
+    const page = await browser.open(core, 'leads', { locale: 'de-AT', viewport: { width, height: 640 } })
+    await page.getByRole('heading', { name: 'Leads' }).waitFor()
+    const more = page.getByRole('button', { name: 'Mehr' })
+    /** Where the text of each label begins and ends. */
+    const labels = () =>
+      page.locator(':is(.area-name, .more-tab):visible').evaluateAll((elements) =>
+        elements.map((element) => {
+          const range = document.createRange()
+          range.selectNodeContents(element)
+          const { x, right, bottom } = range.getBoundingClientRect()
+          return { text: element.textContent, x, right, bottom }
+        }),
+      )
+    const touching = async () =>
+      (await labels()).filter(({ x, right, bottom, text }, _, all) =>
+        all.some((other) => other.text !== text && other.bottom === bottom && other.x >= x && other.x < right + 4),
+      )
+    const closed = await labels()
+    expect(closed.map(({ text }) => text)).toEqual(['Posteingang', 'Bericht', 'Leads', 'Websites', 'Mehr'])
+    expect(await touching()).toEqual([])
+    expect(await more.getAttribute('aria-current')).toBeNull()
+    await more.click()
+    expect(await touching()).toEqual([])
+    expect(await labels()).toEqual(expect.arrayContaining(closed))
+    await page.getByRole('link', { name: 'Personendaten' }).click()
+    await page.getByRole('heading', { name: 'Personendaten' }).waitFor()
+    expect(await labels()).toEqual(closed)
+    expect(await more.getAttribute('aria-current')).toBe('true')
+  },
+)
+
+it('the tab of the open settings is in view on a phone, and another one that is cut shows that there are more', async () => {
+  const page = await browser.open(core, 'installations/pk_shop/keys', {
+    locale: 'de-AT',
+    viewport: { width: 390, height: 844 },
+  })
+  const tabs = page.locator('.tabs')
+  await tabs.waitFor()
+  /** Widths of the tabs that are outside of the row at its left and at its right. */
+  const hidden = (name: string) =>
+    tabs.evaluate((row, name) => {
+      const [link] = [...row.querySelectorAll('a')].filter(({ textContent }) => textContent === name)
+      const [outer, inner] = [row.getBoundingClientRect(), link!.getBoundingClientRect()]
+      return Math.max(0, outer.left - inner.left) + Math.max(0, inner.right - outer.right)
+    }, name)
+  await until('the last tab is in view', async () => (await hidden('Identität')) === 0)
+  await page.goto(`${core.url}/console/installations/pk_shop/forms`)
+  await until('the tab in the middle is in view', async () => (await hidden('Formulare')) === 0)
+  expect(await hidden('Einbau')).toBeGreaterThan(0)
+  expect(await tabs.evaluate((row) => getComputedStyle(row).maskImage)).toContain('gradient')
 })
 
 it('the console is shown in the language of the browser if the stored one is unknown, and in English if its texts do not load', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser()
@@ -39,9 +40,24 @@ describe('signing in to the console', () => {
     expect(await other.evaluate(() => JSON.stringify(sessionStorage))).not.toContain('Half a sentence')
 
     await page.goto(`${core.url}/console/#sign-in=good`)
-    await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText(/This link was used or has expired/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
+    await page.getByLabel('Or paste a token').waitFor()
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Use a passkey')
+    // The link is no longer in the form, so a token signs in.
+    await page.getByLabel('Or paste a token').fill(workspaceSession())
+    await page.keyboard.press('Enter')
+    await page.getByText('Maria Huber').first().waitFor()
+
+    // Somebody else uses the link while it is open. A signed-in operator learns about it, and can stay.
+    const json = { workspaceName: 'Shop', firstOwner: false, invitation: false }
+    await page.route('**/console/session/link', (route) => route.fulfill({ json }))
+    await page.goto(`${core.url}/console/#sign-in=good`)
+    await page.getByText('You are signed in as Bea.').waitFor()
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText(/This link was used or has expired/).waitFor()
+    await page.getByRole('button', { name: 'Stay signed in as Bea' }).click()
+    await page.getByText('Maria Huber').first().waitFor()
   })
 
   itLong('the console asks before a sign-in link replaces the session of a signed-in operator', async () => {

@@ -62,12 +62,14 @@ async function look(core: Core, conversationId: string, lookAt: Date) {
 
 async function readLatest(core: Core, conversationId: string) {
   const { sequence: end } = await readEnd(core, conversationId)
-  const latest: LogEvent[] = []
-  for (let through = end; ; through = latest.at(-1)!.sequence - 1) {
-    const page = await eventsOf(core).newestOf(deciding, { conversationId, through }, batch)
-    latest.push(...page)
-    if (page.length < batch || page.some(isKnown)) return { end, latest }
-  }
+  return { end, latest: await decidingEvents(core, conversationId, end) }
+}
+
+/** Returns the newest events first, back to the time when the visitor was there or was told. */
+async function decidingEvents(core: Core, conversationId: string, through: number): Promise<LogEvent[]> {
+  const page = await eventsOf(core).newestOf(deciding, { conversationId, through }, batch)
+  if (page.length < batch || page.some(isKnown)) return page
+  return [...page, ...(await decidingEvents(core, conversationId, page.at(-1)!.sequence - 1))]
 }
 
 /** Does nothing if there is no mail server, or already a mail for this message. */

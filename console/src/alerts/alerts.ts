@@ -77,11 +77,8 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
     for (const conversation of all.values()) {
       const { conversationId, lastMessage, lastMessageAt, lastSequence } = conversation
       // Without a message, the last entry is a form.
-      const { sequence, createdAt, body } = lastMessage ?? {
-        sequence: lastSequence,
-        createdAt: lastMessageAt,
-        body: 'Submitted a form',
-      }
+      const form = { sequence: lastSequence, createdAt: lastMessageAt, body: 'Submitted a form' }
+      const { sequence, createdAt, body } = lastMessage ?? form
       const at = millisecondsOf(createdAt)
       if (isFirst) latest = Math.max(latest, at)
       const isNew = sequence > (handled.get(conversationId) ?? 0)
@@ -161,11 +158,8 @@ function createClaims(owner: string) {
 }
 
 async function removeOld(store: UseStore, before: number) {
-  const old = (await entries<string, Claim>(store)).filter(([, { at }]) => at < before)
-  await delMany(
-    old.map(([conversationId]) => conversationId),
-    store,
-  )
+  const old = (await entries<string, Claim>(store)).flatMap(([id, { at }]) => (at < before ? [id] : []))
+  await delMany(old, store)
 }
 
 const prefix = 'service.console.focus '
@@ -181,19 +175,11 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
 
   function update() {
     release()
-    release = () => {}
     if (!page.hasFocus() || page.hidden) return
-    let isReleased = false
-    release = () => {
-      isReleased = true
-    }
-    const hold = () =>
-      new Promise<void>((resolve) => {
-        if (isReleased) resolve()
-        else release = resolve
-      })
+    const released = Promise.withResolvers<void>()
+    release = released.resolve
     // Without storage, the browser refuses locks, and this tab counts alone.
-    locks?.request(`${prefix}${shown}`, { mode: 'shared' }, hold).catch(() => {})
+    locks?.request(`${prefix}${shown}`, { mode: 'shared' }, () => released.promise).catch(() => {})
   }
 
   const stopped = new AbortController()

@@ -51,19 +51,18 @@ export function listeningLifecycle(
   locks: LockManager | undefined,
 ): { lifecycle: Lifecycle; stop: () => void } {
   const isListener = signal(false)
-  let release = () => {}
   const stop = effect(() => {
     if (!isEnabled.value || !locks) return
     const waiting = new AbortController()
-    const hold = () =>
-      new Promise<void>((resolve) => {
-        isListener.value = true
-        release = resolve
-      })
+    const released = Promise.withResolvers<void>()
+    const hold = () => {
+      isListener.value = true
+      return released.promise
+    }
     locks.request('service.console.listener', { signal: waiting.signal }, hold).catch(() => {})
     return () => {
       waiting.abort()
-      release()
+      released.resolve()
       isListener.value = false
     }
   })

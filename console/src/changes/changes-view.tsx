@@ -2,7 +2,7 @@ import type { PolicyChange } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { fieldWords } from '../failures.ts'
 import { backTo } from '../router.ts'
-import { PagedList, usePages } from '../ui/load.tsx'
+import { PagedList, useLoad, usePages } from '../ui/load.tsx'
 import { Empty, Page, When } from '../ui/page.tsx'
 
 const actions: Record<string, string> = {
@@ -25,13 +25,30 @@ const actions: Record<string, string> = {
   RevokeSession: 'Session of a visitor ended',
 }
 
-const valueText = (value: string) =>
-  /^(true|\w+_ENABLED)$/.test(value) ? 'Enabled' : /^(false|\w+_DISABLED)$/.test(value) ? 'Disabled' : value
+/** Returns a value in the words of its form: the entries of a list, or the labels of a form. */
+export function valueText(value: string): string {
+  if (/^(true|\w+_ENABLED)$/.test(value)) return 'Enabled'
+  if (/^(false|\w+_DISABLED)$/.test(value)) return 'Disabled'
+  if (!/^[[{]/.test(value)) return value
+  const shown = /^(\[|\{"texts":\[)"/.test(value)
+    ? /(?<=[[,])"(\\.|[^\\"])+"(?=[,\]])/g
+    : /(?<="label":)"(\\.|[^\\"])+"/g
+  const texts = value.match(shown) ?? []
+  return texts.map((text) => JSON.parse(text)).join(', ') || 'Changed'
+}
 
 export const actionText = (action: string) => actions[action] ?? action
 
+/** Returns a function that gives the name of a member, also of a former one. Other actors keep their own. */
+export function useActorNames() {
+  const { api } = useConsole()
+  const { value } = useLoad(() => api.operators.listOperators({ includeRemoved: true }), [])
+  return (actor: string) => value?.operators.find(({ operatorId }) => operatorId === actor)?.name ?? actor
+}
+
 export function ChangesView() {
   const { api } = useConsole()
+  const nameOf = useActorNames()
   const list = usePages((pageToken) => api.workspaces.listPolicyChanges({ pageToken }), 'changes', [])
   return (
     <Page
@@ -40,14 +57,14 @@ export function ChangesView() {
       lead="Who changed websites, connections, the do-not-contact list and bans."
     >
       <PagedList list={list} what="changes" empty={<Empty icon="info" title="No changes yet" />}>
-        {(change) => <ChangeRow key={change.changeId} change={change} />}
+        {(change) => <ChangeRow key={change.changeId} change={change} by={nameOf(change.actor)} />}
       </PagedList>
     </Page>
   )
 }
 
-function ChangeRow({ change }: { change: PolicyChange }) {
-  const { action, actor, at, target, confirmed } = change
+function ChangeRow({ change, by }: { change: PolicyChange; by: string }) {
+  const { action, at, target, confirmed } = change
   const settings = change.settings.map(({ name, value }) => `${fieldWords(name.split('.'))}: ${valueText(value)}`)
   return (
     <li class="table-row">
@@ -55,7 +72,7 @@ function ChangeRow({ change }: { change: PolicyChange }) {
         <span class="table-title">{actionText(action)}</span>
         {settings.length > 0 && <span class="hint breakable">{settings.join(', ')}</span>}
         <span class="hint breakable">
-          by {actor} {target && <span class="mono">· {target}</span>}
+          by {by} {target && <span class="mono">· {target}</span>}
         </span>
       </span>
       {!confirmed && <span class="tag warn">Result unknown</span>}

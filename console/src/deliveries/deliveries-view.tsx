@@ -113,7 +113,7 @@ function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProp
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">
             {attempt.filter(Boolean).map((text) => `${text} · `)}
-            {lead ? <bdi>{lead}</bdi> : `No lead: ${delivery.latestAttempt?.eventType ?? 'test'}`}
+            {lead ? <bdi>{lead}</bdi> : `No lead: ${latestAttempt?.eventType ?? 'test'}`}
           </span>
           {answer && (
             <span class="table-sub ellipsis">

@@ -15,12 +15,11 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
     [deliveryId],
     pollMs,
   )
-  const subscriptionId = loaded.value?.[0]?.subscriptionId
+  const { subscriptionId, leadId = '' } = loaded.value?.[0] ?? {}
   const destination = useLoad(async () => {
     const { subscription } = subscriptionId ? await api.leads.getSubscription({ subscriptionId }) : {}
     return subscription && nameOf(subscription)
   }, [subscriptionId])
-  const leadId = loaded.value?.[0]?.leadId ?? ''
   const titleOf = useLeadTitles([leadId])
   return (
     <Page title="Delivery" back={backTo('deliveries')}>
@@ -36,18 +35,15 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                     ['Status', <StatusTag status={latest.status} tries={latest.attemptNumber} />],
                     [
                       'Destination',
-                      <a
-                        class="breakable"
-                        href={pathOf({ view: 'subscription', subscriptionId: latest.subscriptionId })}
-                      >
-                        {destination.value ?? latest.subscriptionId}
+                      <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: subscriptionId! })}>
+                        {destination.value ?? subscriptionId}
                       </a>,
                     ],
                     [
                       'Lead',
-                      latest.leadId ? (
-                        <a href={pathOf({ view: 'lead', leadId: latest.leadId })}>
-                          <bdi>{titleOf(latest.leadId)}</bdi>
+                      leadId ? (
+                        <a href={pathOf({ view: 'lead', leadId })}>
+                          <bdi>{titleOf(leadId)}</bdi>
                         </a>
                       ) : (
                         `None: ${latest.eventType ?? 'test'}`

@@ -9,13 +9,8 @@ import { repliesHint, repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 export function AppearanceCard(part: InstallationPart) {
-  const {
-    title = '',
-    greeting = '',
-    accentColor = '#1f6f5c',
-    position = 'right',
-    openingReplies,
-  } = part.installation.appearance ?? {}
+  const { appearance: stored } = part.installation
+  const { title = '', greeting = '', accentColor = '#1f6f5c', position = 'right', openingReplies } = stored ?? {}
   const { update } = useUpdate(part)
   const form = useForm({
     start: { title, greeting, accentColor, position, replies: openingReplies?.texts.join('\n') ?? '' },

@@ -1,5 +1,5 @@
 import { editList, Form, keyed, Segments, SelectField, TextField, Toggle, useForm, withoutKey } from '../ui/form.tsx'
-import { Button, Card, FailureNotice, Icon, IconButton } from '../ui/page.tsx'
+import { Button, Card, FailureNotice, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 const modes = [
@@ -145,10 +145,12 @@ function HoursEditor(part: InstallationPart) {
         ))}
       </ul>
       <div class="line">
-        <Button kind="small" onClick={() => editDates.add(keyed({ date: '', hours: [] }))}>
-          <Icon name="plus" />
-          Add exception
-        </Button>
+        <Button
+          kind="small"
+          icon="plus"
+          onClick={() => editDates.add(keyed({ date: '', hours: [] }))}
+          text="Add exception"
+        />
       </div>
     </Form>
   )

@@ -1,3 +1,4 @@
+import { fieldWords } from '../failures.ts'
 import { inSentence } from '../language.ts'
 import { editList, Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
 import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
@@ -13,7 +14,6 @@ interface EditedField {
   maxLength?: number
 }
 
-const titles = { preChat: 'Pre-chat form', offline: 'Offline form' }
 const typeNames = [
   ['text', 'Text'],
   ['email', 'E-mail'],
@@ -44,10 +44,10 @@ export function FormsCard(part: InstallationPart) {
   )
 }
 
-function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof typeof titles }) {
+function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof typeof usualFields }) {
   const { forms: savedForms, capabilities } = part.installation
   const { update } = useUpdate(part)
-  const title = titles[name]
+  const title = fieldWords([name])
   const form = useForm({
     start: (): { fields: EditedField[] } => ({
       fields: (savedForms?.[name]?.fields ?? []).map(({ $typeName: _, ...field }) => keyed(field)),

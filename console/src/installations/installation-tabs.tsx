@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
-import { EntryList, Form, NameField, Toggle, useForm } from '../ui/form.tsx'
+import { EntryList, NameCard, Toggle } from '../ui/form.tsx'
 import { Card, FailureNotice } from '../ui/page.tsx'
 import { AppearanceCard, LogoCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
@@ -17,7 +18,14 @@ export type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
 type TabPart = InstallationPart & { onRotated: () => Promise<void> }
 
 const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
-  install: [SnippetCard, OriginsCard, NameCard, capabilitiesCard('Features', false), StatusCard, DeleteInstallation],
+  install: [
+    SnippetCard,
+    OriginsCard,
+    WebsiteNameCard,
+    capabilitiesCard('Features', false),
+    StatusCard,
+    DeleteInstallation,
+  ],
   look: [AppearanceCard, LogoCard, TranslationsCard],
   hours: [AvailabilityCard],
   forms: [capabilitiesCard('Forms', true), FormsCard],
@@ -66,55 +74,39 @@ function OriginsCard(part: InstallationPart) {
   )
 }
 
-function NameCard(part: InstallationPart) {
+function WebsiteNameCard(part: InstallationPart) {
   const { update } = useUpdate(part)
-  const form = useForm({
-    start: { name: part.installation.name ?? '' },
-    save: ({ name }) => update({ name: name.trim() }, 'Name saved.'),
-  })
-  return (
-    <Card title="Name">
-      <Form form={form}>
-        <NameField {...form.field('name')} />
-      </Form>
-    </Card>
-  )
+  return <NameCard name={part.installation.name ?? ''} save={(name) => update({ name }, '')} />
 }
 
 /** Returns the card of the forms' switches, or that of all others. */
 function capabilitiesCard(title: string, isOfForms: boolean) {
   const names = capabilityNames.filter((name) => /Form$/.test(name) === isOfForms)
-  return (part: InstallationPart) => <CapabilitiesCard title={title} names={names} {...part} />
-}
-
-interface CapabilitiesCardProps extends InstallationPart {
-  title: string
-  names: typeof capabilityNames
-}
-
-function CapabilitiesCard({ title, names, ...part }: CapabilitiesCardProps) {
-  const { busy, failure, save } = useUpdate(part)
-  return (
-    <Card title={title}>
-      <div class="toggles">
-        {names.map((name) => (
-          <Toggle
-            key={name}
-            {...capabilities[name]}
-            disabled={busy}
-            checked={part.installation.capabilities?.[name] ?? false}
-            onChange={(on) =>
-              save(
-                { capabilities: { [name]: on } },
-                on ? `${capabilities[name].label} is on.` : `${capabilities[name].label} is off.`,
-              )
-            }
-          />
-        ))}
-      </div>
-      <FailureNotice failure={failure} />
-    </Card>
-  )
+  return function CapabilitiesCard(part: InstallationPart) {
+    const { busy, failure, save } = useUpdate(part)
+    return (
+      <Card title={title}>
+        <div class="toggles">
+          {names.map((name) => (
+            <Toggle
+              key={name}
+              label={fieldWords([name])}
+              hint={capabilities[name]}
+              disabled={busy}
+              checked={part.installation.capabilities?.[name] ?? false}
+              onChange={(on) =>
+                save(
+                  { capabilities: { [name]: on } },
+                  on ? `${fieldWords([name])} is on.` : `${fieldWords([name])} is off.`,
+                )
+              }
+            />
+          ))}
+        </div>
+        <FailureNotice failure={failure} />
+      </Card>
+    )
+  }
 }
 
 function IdentitySecrets({ installation, onRotated }: TabPart) {

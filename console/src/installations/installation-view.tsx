@@ -18,12 +18,15 @@ const tabs: [tab: Tab, label: string][] = [
   ['keys', 'Identity'],
 ]
 
+const nearest = { block: 'nearest', inline: 'center' } as const
+
 export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string; tab?: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => {
     const { installations } = await api.workspaces.listInstallations({})
     return { installation: installations.find(({ publicSiteKey }) => publicSiteKey === siteKey) }
   }, [siteKey])
+  useEffect(() => document.querySelector('.tabs [aria-current]')?.scrollIntoView(nearest), [tab])
   return (
     <Page
       title={loaded.value?.installation ? websiteName(loaded.value.installation) : 'Website'}

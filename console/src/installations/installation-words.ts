@@ -6,19 +6,19 @@ import type { ProtoFields } from '../../../contract/proto-fields.ts'
 /** The retry route is for other clients than the widget. */
 type CapabilityName = Exclude<keyof ProtoFields<Capabilities>, 'messageRetryRoute'>
 
-/** The capabilities in the order in which the console lists them. */
-export const capabilities: Record<CapabilityName, { label: string; hint: string }> = {
-  identity: { label: 'Verified identity', hint: 'Your backend can verify who a visitor is.' },
-  typing: { label: 'Typing', hint: 'Both sides see when the other is typing.' },
-  pageContext: { label: 'Page context', hint: 'The widget reports the page URL without query and fragment.' },
-  navigation: { label: 'Suggest a page', hint: 'Operators can ask a visitor to open another page.' },
-  screenshots: { label: 'Take a screenshot', hint: 'Operators can ask for a screenshot of the page.' },
-  preChatForm: { label: 'Pre-chat form', hint: 'Shown before the first message. Creates a lead.' },
-  offlineForm: { label: 'Offline form', hint: 'Shown while the chat is away. Creates a lead.' },
-  presence: { label: 'Presence', hint: 'You see whether the visitor has the chat open.' },
-  receipts: { label: 'Read receipts', hint: 'You see whether the visitor has received and read your messages.' },
-  rating: { label: 'Rating', hint: 'You can ask visitors for a rating when you close a conversation.' },
-  stopAnswer: { label: 'Stop answers', hint: 'Visitors can stop an answer of a bot while it is written.' },
+/** What the capabilities do, in the order in which the console lists them. */
+export const capabilities: Record<CapabilityName, string> = {
+  identity: 'Your backend can verify who a visitor is.',
+  typing: 'Both sides see when the other is typing.',
+  pageContext: 'The widget reports the page URL without query and fragment.',
+  navigation: 'Operators can ask a visitor to open another page.',
+  screenshots: 'Operators can ask for a screenshot of the page.',
+  preChatForm: 'Shown before the first message. Creates a lead.',
+  offlineForm: 'Shown while the chat is away. Creates a lead.',
+  presence: 'You see whether the visitor has the chat open.',
+  receipts: 'You see whether the visitor has received and read your messages.',
+  rating: 'You can ask visitors for a rating when you close a conversation.',
+  stopAnswer: 'Visitors can stop an answer of a bot while it is written.',
 }
 
 export const capabilityNames = Object.keys(capabilities) as CapabilityName[]

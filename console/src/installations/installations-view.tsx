@@ -9,25 +9,18 @@ import { usualFields } from './forms-card.tsx'
 import { originProblem, toOrigin, websiteName } from './installation-words.ts'
 
 export function InstallationsView() {
-  const { api, router } = useConsole()
-  const loaded = useLoad(async () => {
-    const [{ connections }, { installations }] = await Promise.all([
-      api.workspaces.listConnections({}),
-      api.workspaces.listInstallations({}),
-    ])
-    return { connections, installations }
-  }, [])
-  const connections = loaded.value?.connections ?? []
-  const create = (
-    <NewWebsite
-      connections={loaded.value?.connections}
-      onCreated={(siteKey) => router.go(pathOf({ view: 'installation', siteKey }))}
-    />
+  const { api } = useConsole()
+  const loaded = useLoad(
+    () => Promise.all([api.workspaces.listConnections({}), api.workspaces.listInstallations({})]),
+    [],
   )
+  const known = loaded.value?.[0].connections
+  const connections = known ?? []
+  const create = <NewWebsite connections={known} />
   return (
     <Page title={areaName('installations')} lead="Websites that show the chat." actions={create}>
       <WhenLoaded loaded={loaded} what="websites">
-        {({ installations }) =>
+        {([, { installations }]) =>
           installations.length === 0 && connections.length < 2 ? (
             <Empty icon="installations" title="No websites yet">
               <p>Add your website, and put one line of script on its pages.</p>
@@ -61,10 +54,9 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
   const { api } = useConsole()
   const { connectionId, name, status } = connection
   const isEnabled = status === ConnectionStatus.ENABLED
-  async function set(enabled: boolean) {
+  function set(enabled: boolean) {
     const next = enabled ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED
-    await api.workspaces.setConnectionStatus({ connectionId, status: next })
-    await onChanged()
+    return api.workspaces.setConnectionStatus({ connectionId, status: next }).then(onChanged)
   }
   return (
     <Card
@@ -113,14 +105,9 @@ function Websites({ installations }: { installations: Installation[] }) {
   )
 }
 
-interface NewWebsiteProps {
-  connections: Connection[] | undefined
-  onCreated: (siteKey: string) => void
-}
-
 /** Adds a website. Its connection is chosen only if there are several. */
-function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
-  const { api, session } = useConsole()
+function NewWebsite({ connections }: { connections: Connection[] | undefined }) {
+  const { api, session, router } = useConsole()
   return (
     <DialogButton
       button="New website"
@@ -146,7 +133,7 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
           capabilities: { offlineForm: true },
           forms: { offline: { fields: usualFields.offline } },
         })
-        onCreated(installation!.publicSiteKey)
+        router.go(pathOf({ view: 'installation', siteKey: installation!.publicSiteKey }))
       }}
     >
       {({ field }) => (

@@ -1,5 +1,5 @@
 import { editList, Form, keyed, TextField, useForm } from '../ui/form.tsx'
-import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
+import { Button, Card, IconButton } from '../ui/page.tsx'
 import { repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 
@@ -75,11 +75,10 @@ export function TranslationsCard(part: InstallationPart) {
           <Button
             kind="small"
             disabled={rows.length >= 50}
+            icon="plus"
             onClick={() => edit.add(keyed({ tag: '', title: '', greeting: '', replies: '' }))}
-          >
-            <Icon name="plus" />
-            Add language
-          </Button>
+            text="Add language"
+          />
         </div>
       </Form>
     </Card>
@@ -90,7 +89,7 @@ const isSameTag = (one: string, other: string) => one.trim().toLowerCase() === o
 
 function isLocale(tag: string) {
   try {
-    return Intl.getCanonicalLocales(tag).length === 1 && tag !== ''
+    return Intl.getCanonicalLocales(tag).length > 0
   } catch {
     return false
   }

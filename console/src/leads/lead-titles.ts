@@ -1,6 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
+import { commonFields } from '../subscriptions/subscription-words.ts'
 
 const sources: Record<string, string> = {
   'pre-chat-form': 'Pre-chat form',
@@ -8,6 +10,10 @@ const sources: Record<string, string> = {
 }
 
 export const sourceText = (source: string) => sources[source] ?? source
+
+/** Returns the fields of a lead. The usual ones have words, and others keep their name. */
+export const namedFields = (fields: Record<string, string>) =>
+  Object.entries(fields).map(([key, value]) => [commonFields.includes(key) ? fieldWords([key]) : key, value] as const)
 
 const maxLeads = 100
 

@@ -9,7 +9,7 @@ import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Empty, Facts, FailureNotice, Page, When } from '../ui/page.tsx'
-import { sourceText } from './lead-titles.ts'
+import { namedFields, sourceText } from './lead-titles.ts'
 
 const pollMs = 5000
 
@@ -33,7 +33,7 @@ export function LeadView({ leadId }: { leadId: string }) {
             <Card title="Details">
               <Facts
                 of={[
-                  ...Object.entries(fields).map(([name, value]) => [name, <MultiLine text={value} />] as const),
+                  ...namedFields(fields).map(([name, value]) => [name, <MultiLine text={value} />] as const),
                   ['Source', sourceText(source)],
                   ['Captured', <When at={createdAt} full />],
                   ['Conversation', conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>],

@@ -6,7 +6,7 @@ import { areaName, pathOf } from '../router.ts'
 import { SearchBar } from '../ui/form.tsx'
 import { PagedList, usePages } from '../ui/load.tsx'
 import { Empty, Page, RowText, When } from '../ui/page.tsx'
-import { sourceText } from './lead-titles.ts'
+import { namedFields, sourceText } from './lead-titles.ts'
 
 export function LeadsView() {
   const { api } = useConsole()
@@ -36,7 +36,7 @@ export function LeadsView() {
 
 function LeadRow({ lead }: { lead: Lead }) {
   const title = leadTitle(lead)
-  const others = Object.entries(lead.fields).filter(([, value]) => value.trim() !== title)
+  const others = namedFields(lead.fields).filter(([, value]) => value.trim() !== title)
   return (
     <li>
       <a class="table-row" href={pathOf({ view: 'lead', leadId: lead.leadId })}>

@@ -1,15 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { sampleFields, sentFields } from '../../../contract/lead-fields.ts'
 import { useConsole } from '../console-context.ts'
-import { EntryList, Form, NameField, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { EntryList, Form, NameField, numberProblem, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 import { Card, Notice } from '../ui/page.tsx'
 import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
 import { commonFields, destinationProblem, fieldProblem } from './subscription-words.ts'
-
-/** An empty text or a number from 1 to 1,000. */
-const ratePattern = /^([1-9]\d{0,2}|1000)?$/
-const notFoundPattern = /^(\d{1,2}|100)$/
 
 const newUrlHint =
   'Receives a POST request for each lead or event. Must resolve to a public address; checked now and at each delivery. Stored encrypted; later, only scheme and host are shown.'
@@ -53,12 +49,8 @@ export function SubscriptionForm(props: SubscriptionFormProps) {
     start: initial,
     problemsOf: ({ destinationUrl, maxPerSecond, disableAfterNotFound, policy }) => ({
       destinationUrl: !isNew && destinationUrl.trim() === '' ? undefined : destinationProblem(destinationUrl.trim()),
-      maxPerSecond: ratePattern.test(maxPerSecond.trim())
-        ? undefined
-        : 'Enter a whole number from 1 to 1,000, or nothing.',
-      disableAfterNotFound: notFoundPattern.test(disableAfterNotFound.trim())
-        ? undefined
-        : 'Enter a whole number from 0 to 100.',
+      maxPerSecond: maxPerSecond.trim() === '' ? undefined : numberProblem(maxPerSecond, 1, 1_000),
+      disableAfterNotFound: numberProblem(disableAfterNotFound, 0, 100),
       types: isHook && policy.types.length === 0 ? 'Choose at least one event.' : undefined,
     }),
     save: submit,

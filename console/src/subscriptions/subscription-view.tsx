@@ -5,6 +5,7 @@ import {
   SubscriptionPurpose,
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
+import { useActorNames } from '../changes/changes-view.tsx'
 import { useConsole } from '../console-context.ts'
 import { backTo, pathOf } from '../router.ts'
 import { ActionButton, DeleteCard, EnableButton, SecretsCard } from '../ui/dialog.tsx'
@@ -63,10 +64,9 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, status, disabledReason, heldDeliveries, purpose } = subscription
   const isEnabled = status === SubscriptionStatus.ENABLED
 
-  async function set(enabled: boolean) {
+  function set(enabled: boolean) {
     const next = enabled ? SubscriptionStatus.ENABLED : SubscriptionStatus.DISABLED
-    await api.leads.updateSubscription({ subscriptionId, status: next })
-    await onChanged()
+    return api.leads.updateSubscription({ subscriptionId, status: next }).then(onChanged)
   }
 
   return (
@@ -134,11 +134,7 @@ const editedValues = ({ name, mappedFields, automatic, policy, maxPerSecond, dis
   destinationUrl: '',
   fields: mappedFields,
   automatic,
-  policy: {
-    types: policy?.types ?? [],
-    sources: policy?.sources ?? [],
-    installations: policy?.installations ?? [],
-  },
+  policy: policy ?? { types: [], sources: [], installations: [] },
   maxPerSecond: String(maxPerSecond || ''),
   disableAfterNotFound: String(disableAfterNotFound),
 })
@@ -234,6 +230,7 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
 }
 
 function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
+  const nameOf = useActorNames()
   return (
     <Card title="History">
       {audit.length === 0 && <p class="hint">No entries.</p>}
@@ -241,7 +238,7 @@ function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
         {audit.map(({ at, actor, action, attemptId, disabledReason }) => (
           <li key={`${at?.seconds} ${at?.nanos} ${action} ${attemptId}`}>
             <span>
-              {actionText(action)} by <strong>{actor === 'service' ? 'the service' : actor}</strong>
+              {actionText(action)} by <strong>{actor === 'service' ? 'the service' : nameOf(actor)}</strong>
               {action === 'disabled' && `. ${disabledText(disabledReason)}`}
             </span>
             <span class="hint">

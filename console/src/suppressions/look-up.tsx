@@ -3,17 +3,15 @@ import { useState } from 'preact/hooks'
 import type { Suppression, SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
 import type { EntryKind } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
 import { countOf } from '../time.ts'
 import { DialogButton, type DialogButtonProps } from '../ui/dialog.tsx'
 import { ReasonField, SearchBar, SelectField, TextField } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 import { FailureNotice, Notice, RowText, When } from '../ui/page.tsx'
 
-export const kinds: readonly (readonly [EntryKind, string])[] = [
-  ['email', 'E-mail address'],
-  ['phone', 'Phone number'],
-  ['subject', 'Visitor id'],
-]
+export const kindText = (kind: string) => fieldWords([kind])
+export const kinds = (['email', 'phone', 'subject'] as const).map((kind) => [kind, kindText(kind)] as const)
 
 const plurals: Record<EntryKind, [one: string, many: string]> = {
   email: ['# e-mail address', '# e-mail addresses'],
@@ -27,7 +25,6 @@ export const wrongKinds: Record<EntryKind, string> = {
   phone: 'not a phone number',
   subject: 'not a visitor id',
 }
-export const kindText = (kind: string) => kinds.find(([known]) => known === kind)?.[1] ?? kind
 
 export function toEntry(kind: EntryKind, value: string): MessageInitShape<typeof SuppressionEntrySchema> {
   return { of: { case: kind, value: value.trim() } }

@@ -18,10 +18,7 @@ export function OwnAccount({ onChange }: { onChange: () => void }) {
           <NameAndMail
             name={operator?.name ?? ''}
             mail={operator?.mail ?? ''}
-            onSaved={() => {
-              void loaded.reload()
-              onChange()
-            }}
+            onSaved={() => Promise.all([loaded.reload(), onChange()])}
           />
           <NotificationsCard />
           <Passkeys passkeys={passkeys} onChange={loaded.reload} />
@@ -31,7 +28,7 @@ export function OwnAccount({ onChange }: { onChange: () => void }) {
   )
 }
 
-function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSaved: () => void }) {
+function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSaved: () => unknown }) {
   const { api, announcer, holder } = useConsole()
   const form = useForm({
     start: stored,
@@ -81,28 +78,26 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
   return (
     <Card title="Your passkeys" actions={<Button kind="small" disabled={busy} onClick={add} text="Add a passkey" />}>
       {passkeys.length === 0 && <p class="hint">Sign in with your fingerprint, your face or a key, without a link.</p>}
-      {passkeys.length > 0 && (
-        <ul class="table">
-          {passkeys.map(({ passkeyId, name, createdAt, usedAt }) => (
-            <li key={passkeyId} class="table-row">
-              <RowText title={name}>
-                Added <When at={createdAt} />
-                {usedAt && (
-                  <>
-                    , last used <When at={usedAt} />
-                  </>
-                )}
-              </RowText>
-              <ActionButton
-                aria-label={`Remove ${name}`}
-                act={() => api.operators.removePasskey({ passkeyId }).then(onChange)}
-                done="Passkey removed."
-                text="Remove"
-              />
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="table">
+        {passkeys.map(({ passkeyId, name, createdAt, usedAt }) => (
+          <li key={passkeyId} class="table-row">
+            <RowText title={name}>
+              Added <When at={createdAt} />
+              {usedAt && (
+                <>
+                  , last used <When at={usedAt} />
+                </>
+              )}
+            </RowText>
+            <ActionButton
+              aria-label={`Remove ${name}`}
+              act={() => api.operators.removePasskey({ passkeyId }).then(onChange)}
+              done="Passkey removed."
+              text="Remove"
+            />
+          </li>
+        ))}
+      </ul>
       {refusal && <Notice tone="warning">{refusal}</Notice>}
       <FailureNotice failure={failure} />
     </Card>

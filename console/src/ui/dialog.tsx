@@ -3,7 +3,7 @@ import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { type FormOf, type FormOptions, TextField, useForm } from './form.tsx'
 import { useAction } from './load.tsx'
-import { Button, type ButtonProps, Card, FailureNotice, Icon, IconButton, type IconName } from './page.tsx'
+import { Button, type ButtonProps, Card, FailureNotice, IconButton, type IconName } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -102,10 +102,15 @@ export function DialogButton<Draft extends object>(props: DialogButtonProps<Draf
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Button kind={kind} aria-label={label} title={label} disabled={isOff} onClick={() => setOpen(true)}>
-        {icon && <Icon name={icon} />}
-        {button}
-      </Button>
+      <Button
+        kind={kind}
+        icon={icon}
+        aria-label={label}
+        title={label}
+        disabled={isOff}
+        onClick={() => setOpen(true)}
+        text={button}
+      />
       {isOpen && <ActionDialog {...dialog} onClose={() => setOpen(false)} />}
     </>
   )
@@ -264,15 +269,11 @@ export function CopyField({ label, hint, text }: { label: string; hint?: string;
 export function CopyButton({ text }: { text: string }) {
   const [status, setStatus] = useState('Copy')
   async function copy() {
-    const done = await navigator.clipboard?.writeText(text).then(
-      () => true,
-      () => false,
-    )
-    setStatus(done ? 'Copied' : 'Select and copy manually')
+    const copied = navigator.clipboard?.writeText(text).then(() => 'Copied')
+    setStatus((await copied?.catch(() => undefined)) ?? 'Select and copy manually')
   }
   return (
-    <Button onClick={copy}>
-      <Icon name="copy" />
+    <Button icon="copy" onClick={copy}>
       <span role="status">{status}</span>
     </Button>
   )

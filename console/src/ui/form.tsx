@@ -3,9 +3,10 @@ import type { ComponentChildren, LooseInputHTMLAttributes, SelectHTMLAttributes 
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useOneLine } from '../../../contract/line-ends.ts'
 import { useConsole } from '../console-context.ts'
+import { issueText } from '../failures.ts'
 import { formatNumber } from '../time.ts'
 import { useAction } from './load.tsx'
-import { Button, FailureNotice, IconButton } from './page.tsx'
+import { Button, Card, FailureNotice, IconButton } from './page.tsx'
 
 let isPressed = false
 for (const type of ['pointerdown', 'pointerup', 'pointercancel'] as const)
@@ -415,6 +416,7 @@ export function useForm<Draft extends object>({ start, problemsOf, save, done, c
       changedForms.value = changedForms.peek().filter((other) => other !== form)
     }
   }, [isChanged])
+  useEffect(() => element.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [isChecked, failure])
 
   async function submit(event: Event) {
     event.preventDefault()
@@ -441,7 +443,9 @@ export function useForm<Draft extends object>({ start, problemsOf, save, done, c
     /** Returns the properties of a field with a text or a choice. */
     field: <Name extends keyof Draft & string>(name: Name) => ({
       value: draft[name] as Draft[Name] & string,
-      error: isChecked ? problems[name] : undefined,
+      error: isChecked
+        ? (problems[name] ?? issueText(failure?.issues.find(({ path }) => path === `/${name}`)))
+        : undefined,
       onChange: (value: string) => set({ [name]: value } as Partial<Draft>),
     }),
     toggle: <Name extends keyof Draft & string>(name: Name) => ({
@@ -491,5 +495,17 @@ export function Form({ form, button, kind = 'primary', disabled, label, actions,
         </div>
       )}
     </form>
+  )
+}
+
+/** A card that changes the name of a thing. */
+export function NameCard(props: { name: string; button?: string; save: (name: string) => Promise<unknown> }) {
+  const form = useForm({ start: props, save: ({ name }) => props.save(name.trim()), done: 'Name saved.' })
+  return (
+    <Card title="Name">
+      <Form form={form} button={props.button}>
+        <NameField {...form.field('name')} />
+      </Form>
+    </Card>
   )
 }

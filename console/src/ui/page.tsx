@@ -51,13 +51,15 @@ export function Icon({ name }: { name: IconName }) {
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: string
+  icon?: IconName | undefined
   text?: string
 }
 
 /** A button. `kind` is a list of style classes such as `primary` and `small`. */
-export function Button({ kind = '', text, children, ...attributes }: ButtonProps) {
+export function Button({ kind = '', icon, text, children, ...attributes }: ButtonProps) {
   return (
     <button type="button" class={`button ${kind}`} {...attributes}>
+      {icon && <Icon name={icon} />}
       {text}
       {children}
     </button>

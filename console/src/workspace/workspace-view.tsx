@@ -1,27 +1,25 @@
 import type { Retention, RetentionPeriod } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
+import { fieldWords } from '../failures.ts'
 import { inSentence } from '../language.ts'
 import { areaName, pathOf } from '../router.ts'
 import { countOf } from '../time.ts'
 import { DeleteCard } from '../ui/dialog.tsx'
-import { Form, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
+import { Form, NameCard, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Facts, Page, When } from '../ui/page.tsx'
 
 type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
 
-/** The periods of a workspace in the order of the form. */
-const retentionKinds: { kind: RetentionKind; label: string; hint: string }[] = [
-  {
-    kind: 'conversations',
-    label: 'Conversations',
-    hint: 'After the last message. Messages, sessions and screenshots are removed. Leads stay.',
-  },
-  { kind: 'leads', label: 'Leads', hint: 'After they were captured. Their deliveries are removed too.' },
-  { kind: 'emptySessions', label: 'Sessions without a message', hint: 'After they ended.' },
-  { kind: 'audit', label: 'Audit', hint: 'The history of destinations and records of erasures.' },
-  { kind: 'heldDeliveries', label: 'Waiting deliveries', hint: 'Deliveries that wait for a destination that is off.' },
-]
+/** When the data of each kind is removed, in the order of the form. */
+const retentionHints: Record<RetentionKind, string> = {
+  conversations: 'After the last message. Messages, sessions and screenshots are removed. Leads stay.',
+  leads: 'After they were captured. Their deliveries are removed too.',
+  emptySessions: 'After they ended.',
+  audit: 'The history of destinations and records of erasures.',
+  heldDeliveries: 'Deliveries that wait for a destination that is off.',
+}
+const retentionKinds = Object.keys(retentionHints) as RetentionKind[]
 
 const maxDays = 3_650
 
@@ -40,13 +38,13 @@ function defaultText(period: RetentionPeriod | undefined) {
   return `Default (${period.period.case === 'days' ? countOf(period.period.value, '# day', '# days') : 'no limit'})`
 }
 
-export function WorkspaceView() {
-  const { api, holder } = useConsole()
+export function WorkspaceView({ onRenamed }: { onRenamed: () => void }) {
+  const { api, holder, session } = useConsole()
   const loaded = useLoad(() => api.workspaces.getWorkspace({}), [])
   return (
     <Page
-      title={areaName('workspace')}
-      lead={<span class="mono">{loaded.value?.workspace?.workspaceId}</span>}
+      title={loaded.value?.workspace?.name ?? areaName('workspace')}
+      lead={<span class="mono">{session.workspaceId}</span>}
       actions={
         <a class="button" href={pathOf({ view: 'changes' })}>
           Changes
@@ -56,6 +54,13 @@ export function WorkspaceView() {
       <WhenLoaded loaded={loaded} what="workspace">
         {({ workspace, lastBackups }) => (
           <>
+            {session.scopes.includes('workspaces:write') && (
+              <NameCard
+                name={workspace!.name}
+                button="Save name"
+                save={(name) => api.workspaces.updateWorkspace({ name }).then(loaded.reload).then(onRenamed)}
+              />
+            )}
             <RetentionCard stored={workspace?.retention} onSaved={loaded.reload} />
             <Card title="Backups">
               <Facts
@@ -84,7 +89,7 @@ export function WorkspaceView() {
 function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onSaved: () => unknown }) {
   const { api } = useConsole()
   const form = useForm({
-    start: Object.fromEntries(retentionKinds.map(({ kind }) => [kind, inputOf(stored?.[kind])])) as Record<
+    start: Object.fromEntries(retentionKinds.map((kind) => [kind, inputOf(stored?.[kind])])) as Record<
       RetentionKind,
       PeriodInput
     >,
@@ -107,13 +112,13 @@ function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onS
     <Card title="Retention">
       <Form form={form} button="Save retention">
         <p class="hint">Data that is older is removed for good, within hours. A shorter period takes effect at once.</p>
-        {retentionKinds.map(({ kind, label, hint }) => {
+        {retentionKinds.map((kind) => {
           const input = form.draft[kind]
           return (
             <div key={kind} class="stack">
               <SelectField
-                label={label}
-                hint={hint}
+                label={fieldWords([kind])}
+                hint={retentionHints[kind]}
                 value={input.choice}
                 options={[
                   ['default', defaultText(stored?.[kind])],
@@ -124,7 +129,7 @@ function RetentionCard({ stored, onSaved }: { stored: Retention | undefined; onS
               />
               {input.choice === 'days' && (
                 <TextField
-                  label={`Days (${inSentence(label)})`}
+                  label={`Days (${inSentence(fieldWords([kind]))})`}
                   type="number"
                   min={1}
                   max={maxDays}

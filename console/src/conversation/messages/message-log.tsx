@@ -3,6 +3,7 @@ import { Fragment } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../../console-context.ts'
+import { namedFields } from '../../leads/lead-titles.ts'
 import { pathOf } from '../../router.ts'
 import { formatDay, isSameDay } from '../../time.ts'
 import { Button, Facts, Icon, Loading, When } from '../../ui/page.tsx'
@@ -75,7 +76,7 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
                   <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} timeOnly />
                   {item.form && (
                     <div class="form-entry">
-                      <Facts of={Object.entries(item.form.fields).map(([name, value]) => [name, <bdi>{value}</bdi>])} />
+                      <Facts of={namedFields(item.form.fields).map(([name, value]) => [name, <bdi>{value}</bdi>])} />
                       <a href={pathOf({ view: 'lead', leadId: item.form.leadId })}>Show lead</a>
                     </div>
                   )}
