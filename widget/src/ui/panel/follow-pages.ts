@@ -33,7 +33,13 @@ export function followVisualViewport(target: HTMLElement): () => void {
     // Lengths of the viewport are not scaled by `zoom` of the page, but multiplied by it.
     target.style.setProperty('--unzoom', String(1 / (target.currentCSSZoom || 1)))
   }
-  viewport.addEventListener('resize', update, controller)
+  const resize = () => {
+    update()
+    // WebKit applies the media queries of a shadow tree only when its style sheets are set again.
+    const root = target.getRootNode() as ShadowRoot
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets]
+  }
+  viewport.addEventListener('resize', resize, controller)
   viewport.addEventListener('scroll', update, controller)
   update()
   return () => controller.abort()
