@@ -52,7 +52,7 @@ function readPhone(text: string) {
   return { normal, stored: isInternational && !digits.startsWith('0') ? normal : given }
 }
 
-/** Removes invisible characters and compatible forms, for example fullwidth letters and dots. */
+/** Removes invisible characters, and replaces variants such as fullwidth letters and dots. */
 const withoutVariants = (text: string) =>
   text.replace(strayInvisible, '$1').normalize('NFKC').replaceAll('\u3002', '.').trim()
 

@@ -156,7 +156,7 @@ export function Shell() {
 }
 
 const views: {
-  [Name in Route['view']]: (route: Extract<Route, { view: Name }>, name: Loaded<unknown>) => JSX.Element
+  [Name in Route['view']]: (route: Extract<Route, { view: Name }>, workspace: Loaded<unknown>) => JSX.Element
 } = {
   inbox: () => <InboxView />,
   conversation: (route) => <InboxView {...route} />,
@@ -173,7 +173,7 @@ const views: {
   changes: () => <ChangesView />,
   suppressions: () => <SuppressionsView />,
   'suppression-import': () => <SuppressionImportView />,
-  workspace: (_, name) => <WorkspaceView onRenamed={name.reload} />,
+  workspace: (_, workspace) => <WorkspaceView onRenamed={workspace.reload} />,
   replies: () => <SavedRepliesView />,
   people: () => <PeopleView />,
   team: () => <TeamView />,

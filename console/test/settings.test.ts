@@ -17,7 +17,7 @@ describe('unsaved settings', () => {
     await title(page).fill('Alpine')
     await bar(page).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
-    // Nothing of the page is visible below the bar, wherever it is scrolled to.
+    // At each scroll position, only the background is seen below the bar.
     const { x, y, width, height } = (await bar(page).boundingBox())!
     const below = { x: x + 2, y: y + height, width: width - 4, height: 900 - y - height }
     const shots: Buffer[] = []
@@ -108,7 +108,7 @@ it.each([320, 390])(
     const page = await browser.open(core, 'leads', { locale: 'de-AT', viewport: { width, height: 640 } })
     await page.getByRole('heading', { name: 'Leads' }).waitFor()
     const more = page.getByRole('button', { name: 'Mehr' })
-    /** Where the text of each label begins and ends. */
+    /** The left and right edge of each label's text. */
     const labels = () =>
       page.locator(':is(.area-name, .more-tab):visible').evaluateAll((elements) =>
         elements.map((element) => {

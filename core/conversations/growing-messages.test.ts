@@ -273,7 +273,7 @@ describe('a message that grows', () => {
     expect(await append(cores.core, visitor, 'b', 3, ' more')).toMatchObject({ state: 'growing' })
   })
 
-  it('is no answer if it ends without text', async () => {
+  it('leaves its visitor waiting if it ends without text, and nobody is told of it', async () => {
     const visitor = await cores.newVisitor(await cores.newSite())
     await send(cores.core, visitor, 'hello')
     await append(cores.core, visitor, 'a', 0, ' ')

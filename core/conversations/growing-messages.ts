@@ -203,7 +203,7 @@ async function complete(core: Core, event: GrowingEvent) {
     begunAt: occurredAt,
   })
   const end = completion.event.sequence
-  // The visitor of an answer without text waits again.
+  // An answer without text is none, so the visitor waits again.
   if (!message.body.trim()) await recordStatus(core, [{ conversationId, queue: queuePlaceOf(completion.event) }])
   await core.db.events.updateOne(placeOf(event), { $set: { 'growth.end': end }, $unset: { 'growth.until': '' } })
   return end

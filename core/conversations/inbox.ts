@@ -29,7 +29,7 @@ interface ListQuery {
   tag?: string
 }
 
-/** Age in milliseconds of the oldest messages that `reconcile` reads. The follower reads those that are missing yet. */
+/** Age in milliseconds of the oldest messages that `reconcile` reads, at once. The follower finds older ones. */
 const reconcileMs = 10 * 60_000
 const repairedAtOnce = 1000
 /** Minimum time between two writes. Otherwise each message of a busy conversation would cause a write. */
@@ -91,7 +91,7 @@ export const inboxOf = perCore((core) => {
     { paceMs },
   )
 
-  /** Writes what the list lacks, so that a message that is told already is not looked at again. */
+  /** Writes only what the list lacks. Otherwise each answer would be checked again for whether the visitor has seen it. */
   async function repair(events: LogEvent[]) {
     const ids = events.map(({ conversationId }) => conversationId)
     const fields = { projection: { queue: 1, lastSequence: 1 } } as const

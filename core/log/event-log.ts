@@ -144,8 +144,8 @@ export const logOf = perCore((core) => {
   }
 
   /**
-   * Resolves a request that appends nothing, and returns true: its log has moved on, or the conversation
-   * already is as it wants. In the second case, the event may not be the last one of the log.
+   * Resolves a request that appends nothing, and returns true: its log has moved on, or it closes a closed
+   * conversation or reopens an open one. In the second case, the event may not be the last one of the log.
    */
   function resolveWithoutEvent(pending: Pending) {
     const { draft, onlyAfter, tries, resolve } = pending
@@ -212,8 +212,9 @@ export const logOf = perCore((core) => {
   return {
     /**
      * Appends an event. When the call resolves, the event survives the loss of any process. A message
-     * to a closed conversation, or a request for a person, reopens it: `conversation.reopened` is appended
-     * just before. Closing a closed conversation or reopening an open one appends nothing and returns `replayed`.
+     * to a closed conversation, or a request for a person in it, reopens it: the log gets
+     * `conversation.reopened` first. An event that closes a closed conversation or reopens an open one is
+     * not appended, and the answer is `replayed`.
      *
      * Errors: `IdempotencyConflict` when the operation key was used with different input.
      * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the

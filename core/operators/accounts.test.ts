@@ -174,7 +174,7 @@ describe('an invitation', () => {
     }
   })
 
-  it('stays valid if its address is taken when it is used', async () => {
+  it('stays valid after an attempt that failed because another account had its address', async () => {
     const mail = 'ines@example.org'
     const { secret } = await owner.team.inviteOperator({ role: VIEWER, mail })
     const taker = await newMember(owner, VIEWER, 'Tom')

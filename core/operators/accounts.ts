@@ -234,7 +234,7 @@ export function mailSignInLink(core: Core, text: string) {
   const mails = linkMailsOf(core)
   if (mail === undefined || mails.waiting >= maxWaiting) return
   mails.waiting += 1
-  // One after another, so that concurrent requests to a core get no more links than allowed.
+  // One after another, so that requests which come to a core at once do not get more links than allowed.
   mails.last = mails.last
     .then(() => mailLinks(core, mail))
     .catch(logFailure(core.logger, 'a sign-in link was not mailed'))
@@ -260,7 +260,7 @@ async function sendMail(
   mailerOf(core).sendLater({ to, subject: fill(texts[kind]), text: fill(texts[`${kind}Text`]) })
 }
 
-/** Returns an address in lower case. Converts each character by itself, so that no word ends with another sigma. */
+/** Returns an address in lower case. The lower case of a whole word can end with ς instead of σ, which is another address. */
 const addressIn = (text: string) => emailPartsOf(text)?.address.replace(/./gu, (sign) => sign.toLowerCase())
 
 /** Returns an address as it is stored. Errors: `ValidationFailed`. */

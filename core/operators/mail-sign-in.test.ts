@@ -143,7 +143,7 @@ describe('an invitation', () => {
     await until('the sign-in link', () => mails.length === 2)
     expect(mails.map(({ to }) => to)).toEqual([[recipient], [recipient]])
     expect((await signIn(secretIn(mails[1]!))).session).toMatchObject({ displayName: 'Chef' })
-    // The similar address counts as taken, because capitals do not distinguish the two.
+    // In capitals both addresses are the same, so the second one counts as taken.
     const again = inviteOperator(cores.core, owner, { workspaceId, role: 'viewer', mail: similar })
     await expect(again).rejects.toThrow('ValidationFailed')
   })

@@ -55,7 +55,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       if (message) publish({ sequence: message.sequence, type: 'message.accepted', data: { message } })
     },
 
-    /** @param about fields of the message that differ from a plain answer of an agent. */
+    /** @param about fields that the message has in addition, or instead of those of an agent's answer. */
     agentSays(body: string, displayName = 'Anna Keller', about: Partial<ServiceMessage> = {}): ServiceMessage {
       const message = add({ author: { kind: 'agent', displayName }, body, ...about })
       publish({ sequence: message.sequence, type: 'message.received', data: { message } })

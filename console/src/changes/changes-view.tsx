@@ -25,7 +25,10 @@ const actions: Record<string, string> = {
   RevokeSession: 'Session of a visitor ended',
 }
 
-/** Returns a value in the words of its form: the entries of a list, or the labels of a form. */
+/**
+ * Returns a value in the words of its form: the entries of a list, or the labels of a form. The JSON may be cut, so
+ * it cannot be parsed as a whole.
+ */
 export function valueText(value: string): string {
   if (/^(true|\w+_ENABLED)$/.test(value)) return 'Enabled'
   if (/^(false|\w+_DISABLED)$/.test(value)) return 'Disabled'

@@ -76,7 +76,7 @@ function OriginsCard(part: InstallationPart) {
 
 function WebsiteNameCard(part: InstallationPart) {
   const { update } = useUpdate(part)
-  return <NameCard name={part.installation.name ?? ''} save={(name) => update({ name }, '')} />
+  return <NameCard name={part.installation.name ?? ''} save={(name) => update({ name }, 'Name saved.')} />
 }
 
 /** Returns the card of the forms' switches, or that of all others. */

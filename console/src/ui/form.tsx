@@ -498,12 +498,19 @@ export function Form({ form, button, kind = 'primary', disabled, label, actions,
   )
 }
 
-/** A card that changes the name of a thing. */
-export function NameCard(props: { name: string; button?: string; save: (name: string) => Promise<unknown> }) {
-  const form = useForm({ start: props, save: ({ name }) => props.save(name.trim()), done: 'Name saved.' })
+interface NameCardProps {
+  name: string
+  button?: string
+  done?: string
+  save: (name: string) => Promise<unknown>
+}
+
+/** A card that changes the name of a website or of the workspace. */
+export function NameCard({ name, button, done, save }: NameCardProps) {
+  const form = useForm({ start: { name }, save: (draft) => save(draft.name.trim()), done })
   return (
     <Card title="Name">
-      <Form form={form} button={props.button}>
+      <Form form={form} button={button}>
         <NameField {...form.field('name')} />
       </Form>
     </Card>

@@ -11,7 +11,7 @@ import { Card, Facts, Page, When } from '../ui/page.tsx'
 
 type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
 
-/** When the data of each kind is removed, in the order of the form. */
+/** For each kind of data, what is removed and when. The form has this order. */
 const retentionHints: Record<RetentionKind, string> = {
   conversations: 'After the last message. Messages, sessions and screenshots are removed. Leads stay.',
   leads: 'After they were captured. Their deliveries are removed too.',
@@ -58,6 +58,7 @@ export function WorkspaceView({ onRenamed }: { onRenamed: () => void }) {
               <NameCard
                 name={workspace!.name}
                 button="Save name"
+                done="Name saved."
                 save={(name) => api.workspaces.updateWorkspace({ name }).then(loaded.reload).then(onRenamed)}
               />
             )}

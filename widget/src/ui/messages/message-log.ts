@@ -42,7 +42,7 @@ export function createMessageLog(context: RowContext) {
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   const newVacant = () => element('div', { 'aria-live': 'off' })
-  /** An empty row in a group of its own at the end. The next growing message appears in it: Orca reads each row that is added. */
+  /** An empty row in a group of its own at the end. Orca reads each row that is added, so the next growing message takes this one. */
   let vacant = newVacant()
   let isLoadingOlder = false
   let announceTimer: ReturnType<typeof setTimeout> | undefined
