@@ -230,6 +230,6 @@ const contract =
 export const inParts = serviceWith('Service', `gateway and core as two processes ${contract}`)
 export const inOne = serviceWith(
   'Service, one process',
-  `\`npm run serve\`: gateway, core and delivery worker in one process ${contract}; without a nudge it asks this engine for wake-ups 80 times a second`,
+  `\`npm run serve\`: gateway, core and delivery worker in one process ${contract}`,
   { layout: 'serve' },
 )

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { tabThrough } from '../../test/support/page-checks.ts'
 import { until } from '../../test/support/until.ts'
 import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
@@ -10,74 +11,8 @@ const { core } = browser
 
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
 
-interface Walk {
-  /** Tag and name of the elements that the Tab key reaches, in order. */
-  stops: string[]
-  /** Usable elements that the Tab key does not reach. */
-  missed: string[]
-  /** Elements that the Tab key reaches although they are hidden or show no focus indicator. */
-  unseen: string[]
-}
-
-interface Stop {
-  key: string
-  text: string
-  visible: boolean
-  marked: boolean
-}
-
-/** Presses Tab through the page and compares the reached elements with all usable elements. */
-async function walk(page: Page): Promise<Walk> {
-  await page.evaluate(() => {
-    for (const element of document.querySelectorAll<HTMLElement>('[data-walk]')) delete element.dataset.walk
-    const usable = 'a[href], summary, button:not([disabled]), input:not([disabled]), select, textarea, [tabindex="0"]'
-    const within = document.querySelector('dialog[open]') ?? document.body
-    const wanted = [...within.querySelectorAll<HTMLElement>(usable)].filter(
-      // Tab reaches only the checked radio button of a group; the arrow keys reach the others.
-      (element) => element.checkVisibility() && !(element.matches('[type=radio]') && !element.matches(':checked')),
-    )
-    for (const [index, element] of wanted.entries()) element.dataset.walk = String(index)
-    ;(document.activeElement as HTMLElement | null)?.blur()
-  })
-  // The page records each focused element, so that the test can press Tab several times before it reads them.
-  await page.evaluate(() => {
-    const scope = globalThis as { record?: Stop[] }
-    if (scope.record) return
-    const record: Stop[] = []
-    scope.record = record
-    document.addEventListener('focusin', ({ target }) => {
-      const element = target as HTMLElement
-      const name = element.getAttribute('aria-label') ?? (element as HTMLInputElement).labels?.[0]?.textContent
-      const shows = (part: Element | null) => part !== null && getComputedStyle(part).outlineStyle !== 'none'
-      // Elements that appear while Tab is pressed must also be reached.
-      element.dataset.walk ??= `late ${record.length}`
-      record.push({
-        key: element.dataset.walk,
-        text: `${element.tagName.toLowerCase()} ${(name ?? element.textContent ?? '').trim()}`,
-        visible: element.checkVisibility() && element.getBoundingClientRect().width > 0,
-        marked: shows(element) || shows(element.nextElementSibling),
-      })
-    })
-  })
-  const stops = new Map<string, Stop>()
-  for (let presses = 0, isRound = false; presses < 150 && !isRound; presses += 10) {
-    for (let press = 0; press < 10; press += 1) await page.keyboard.press('Tab')
-    const record = await page.evaluate(() => (globalThis as unknown as { record: Stop[] }).record.splice(0))
-    for (const stop of record) {
-      isRound ||= stops.has(stop.key)
-      if (!isRound) stops.set(stop.key, stop)
-    }
-  }
-  const missed = await page.evaluate(
-    (keys) =>
-      [...document.querySelectorAll<HTMLElement>('[data-walk]')]
-        .filter((element) => !keys.includes(element.dataset.walk!))
-        .map((element) => element.outerHTML.slice(0, 120)),
-    [...stops.keys()],
-  )
-  const unseen = [...stops.values()].filter(({ visible, marked }) => !visible || !marked)
-  return { stops: [...stops.values()].map(({ text }) => text), missed, unseen: unseen.map(({ text }) => text) }
-}
+const walk = (page: Page) =>
+  tabThrough({ evaluate: (expression) => page.evaluate(expression), press: (key) => page.keyboard.press(key) })
 
 describe('the console, used with the keyboard only', () => {
   it('with the keyboard only, an operator can sign in, find, answer and assign a conversation, and change views', async () => {

@@ -158,7 +158,7 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
       const found: string[] = []
       async function check(card: string, selector: string) {
         await until(card, () => browser!.evaluate(`${visible(selector)}.length > 0`))
-        found.push(...(await faultsOfPage(browser!, outsideOfPanel)).map((fault) => `${card}, ${fault}`))
+        found.push(...(await faultsOfPage(browser!, outsideOfPanel, root)).map((fault) => `${card}, ${fault}`))
       }
       await browser.goto(server.url)
       await openChat(browser)

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
-import { accessibilityTags, pageSizes, zoomedSizes } from './page-checks.ts'
+import { accessibilityTags, pageSizes, tabThrough, zoomedSizes } from './page-checks.ts'
 import { until } from './until.ts'
 
 /** A browser other than Chromium, with one page. */
@@ -14,6 +14,8 @@ export interface OtherBrowser {
   goto(url: string): Promise<void>
   /** Evaluates an expression in the page and returns its JSON value. Awaits promises. */
   evaluate<T = unknown>(expression: string): Promise<T>
+  /** Presses the Tab key in the page. */
+  press(key: 'Tab'): Promise<void>
   /** Sets the size of the page in CSS pixels. WebKit's window has a frame, so its page is a little smaller. */
   resize(size: { width: number; height: number }): Promise<void>
   close(): Promise<void>
@@ -22,6 +24,8 @@ export interface OtherBrowser {
 /** How to start each browser. Returns undefined if the browser is not installed. */
 export const otherBrowsers: Record<string, () => Promise<OtherBrowser | undefined>> = {
   Firefox: async () => ((await isInstalled('firefox-esr')) ? startFirefox() : undefined),
+  'Firefox with forced colours': async () =>
+    (await isInstalled('firefox-esr')) ? startFirefox({ 'browser.display.document_color_use': 2 }) : undefined,
   WebKit: async () =>
     (await isInstalled('WebKitWebDriver', 'xvfb-run')) && (await exists(miniBrowser)) ? startWebKit() : undefined,
 }
@@ -34,17 +38,25 @@ const miniBrowser = '/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser'
 const axe = () => readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /**
- * Returns what is wrong with the whole page at each size: violations that axe finds, and sideways scrolling.
+ * Returns what is wrong with the whole page: violations that axe finds and sideways scrolling, both at each size, and
+ * what the Tab key does not reach or does not mark.
  *
  * @param more expression of the page that returns further faults.
+ * @param root expression of the page: where the Tab key must reach everything
  */
-export async function faultsOfPage(browser: OtherBrowser, more = '[]'): Promise<string[]> {
+export async function faultsOfPage(browser: OtherBrowser, more = '[]', root = 'document'): Promise<string[]> {
   await browser.evaluate(`(() => { ${await axe()} })()`)
-  const found: string[] = []
+  const { missed, unseen } = await tabThrough(browser, root)
+  const found = [...missed.map((each) => `not reached: ${each}`), ...unseen.map((each) => `not marked: ${each}`)]
   for (const [size, viewport] of Object.entries({ ...pageSizes, ...zoomedSizes })) {
     await browser.resize(viewport)
+    // With forced colours, the user chooses the colours.
     const faults = await browser.evaluate<string[]>(`axe
-      .run({ runOnly: ${JSON.stringify(accessibilityTags)}, resultTypes: ['violations'] })
+      .run({
+        runOnly: ${JSON.stringify(accessibilityTags)},
+        resultTypes: ['violations'],
+        rules: { 'color-contrast': { enabled: !matchMedia('(forced-colors: active)').matches } },
+      })
       .then(({ violations }) => [
         ...violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
         ...(document.documentElement.scrollWidth > innerWidth ? ['scrolls sideways'] : []),
@@ -56,9 +68,20 @@ export async function faultsOfPage(browser: OtherBrowser, more = '[]'): Promise<
   return found
 }
 
-/** Starts Firefox, which speaks WebDriver BiDi over a WebSocket. */
-async function startFirefox(): Promise<OtherBrowser> {
+/** What WebDriver and WebDriver BiDi do for a press of the Tab key. */
+const pressOfTab = {
+  actions: [{ type: 'key', id: 'keyboard', actions: ['keyDown', 'keyUp'].map((type) => ({ type, value: '\uE004' })) }],
+}
+
+/**
+ * Starts Firefox, which speaks WebDriver BiDi over a WebSocket.
+ *
+ * @param preferences of the user
+ */
+async function startFirefox(preferences: Record<string, unknown> = {}): Promise<OtherBrowser> {
   const profile = await mkdtemp(join(tmpdir(), 'firefox-'))
+  const lines = Object.entries(preferences).map(([name, value]) => `user_pref("${name}", ${value});\n`)
+  await writeFile(join(profile, 'user.js'), lines.join(''))
   const child = spawn(
     'firefox-esr',
     ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port', '0'],
@@ -87,8 +110,8 @@ async function startFirefox(): Promise<OtherBrowser> {
     return answer.result
   }
   await call('session.new', { capabilities: {} })
-  const { contexts } = (await call('browsingContext.getTree', {})) as { contexts: { context: string }[] }
-  const { context } = contexts[0]!
+  // In the first tab, the field for the address keeps the focus.
+  const { context } = (await call('browsingContext.create', { type: 'tab' })) as { context: string }
   return {
     async goto(url) {
       await call('browsingContext.navigate', { context, url, wait: 'complete' })
@@ -103,6 +126,9 @@ async function startFirefox(): Promise<OtherBrowser> {
       }
       if (type !== 'success') throw new Error(exceptionDetails?.text)
       return JSON.parse(result.value)
+    },
+    async press() {
+      await call('input.performActions', { context, ...pressOfTab })
     },
     async resize(viewport) {
       await call('browsingContext.setViewport', { context, viewport })
@@ -155,6 +181,9 @@ async function startWebKit(): Promise<OtherBrowser> {
       })
       if (answer.error !== undefined) throw new Error(answer.error)
       return answer.value
+    },
+    async press() {
+      await call('POST', `${session}/actions`, pressOfTab)
     },
     async resize(size) {
       await call('POST', `${session}/window/rect`, { x: 0, y: 0, ...size })

@@ -34,3 +34,72 @@ export async function copyAll(page: Page, element: string): Promise<string> {
   await page.keyboard.press('Control+c')
   return page.evaluate('navigator.clipboard.readText()')
 }
+
+/** What the Tab key did on a page. Elements are told by their tag and name. */
+export interface TabWalk {
+  /** The elements that it reached, in order. */
+  stops: string[]
+  /** Usable elements that it did not reach. */
+  missed: string[]
+  /** Elements that it reached although they are hidden or show no focus indicator. */
+  unseen: string[]
+}
+
+/** Looks for the usable elements, and focuses an element before the first one. */
+const beginWalk = (root: string) => `(() => {
+  const root = ${root}
+  const within = root.querySelector('dialog[open]') ?? root
+  const usable = 'a[href], summary, button:not([disabled]), input:not([disabled]), select, textarea, [tabindex="0"]'
+  // Tab reaches only the checked radio button of a group; the arrow keys reach the others. WebKitGTK passes over
+  // colours; a text field beside them takes the same value.
+  const wanted = [...within.querySelectorAll(usable)].filter(
+    (each) => each.checkVisibility({ visibilityProperty: true }) && !each.matches('[type=radio]:not(:checked), [type=color]'),
+  )
+  const start = document.createElement('button')
+  within === root ? document.body.prepend(start) : within.prepend(start)
+  start.focus()
+  window.walk = { root, start, wanted, stops: new Map() }
+})()`
+
+/** Notes the element that has the focus. Returns how many are missed. */
+const look = `(() => {
+  const { root, start, wanted, stops } = window.walk
+  const each = root.activeElement
+  const shows = (part) => part && getComputedStyle(part).outlineStyle !== 'none'
+  if (each && each !== start && each !== document.body && !stops.has(each)) {
+    const isSeen = each.checkVisibility() && each.getBoundingClientRect().width > 0
+    stops.set(each, isSeen && [each, each.nextElementSibling, each.closest('.entry')].some(shows))
+  }
+  return wanted.filter((each) => each.checkVisibility() && !stops.has(each)).length
+})()`
+
+const findings = `(() => {
+  const { start, wanted, stops } = window.walk
+  start.remove()
+  const textOf = (each) => each.getAttribute('aria-label') ?? each.labels?.[0]?.textContent ?? each.textContent ?? ''
+  const name = (each) => each.tagName.toLowerCase() + ' ' + textOf(each).trim()
+  return {
+    stops: [...stops.keys()].map(name),
+    missed: wanted.filter((each) => each.checkVisibility() && !stops.has(each)).map((each) => each.outerHTML.slice(0, 120)),
+    unseen: [...stops].filter(([, isSeen]) => !isSeen).map(([each]) => name(each)),
+  }
+})()`
+
+/**
+ * Presses Tab from the beginning of a page, or of its open dialog, until all usable elements had the focus.
+ *
+ * @param root expression of the page: its document or a shadow root
+ */
+export async function tabThrough(
+  page: { evaluate<T>(expression: string): Promise<T>; press(key: 'Tab'): Promise<unknown> },
+  root = 'document',
+): Promise<TabWalk> {
+  await page.evaluate(beginWalk(root))
+  const wanted = await page.evaluate<number>(look)
+  // Regions that scroll are stops too, so there are more of them than usable elements.
+  for (let presses = 0, missed = wanted; missed > 0 && presses < 2 * wanted + 20; presses += 1) {
+    await page.press('Tab')
+    missed = await page.evaluate<number>(look)
+  }
+  return page.evaluate<TabWalk>(findings)
+}
