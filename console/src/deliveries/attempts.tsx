@@ -1,7 +1,7 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { useConsole } from '../console-context.ts'
 import { ActionButton } from '../ui/dialog.tsx'
-import { Icon, When } from '../ui/page.tsx'
+import { When } from '../ui/page.tsx'
 import { isRetryable, outcomeText, wordOf } from './delivery-words.ts'
 
 export const latestFirst = (attempts: DeliveryAttempt[]) =>
@@ -14,7 +14,7 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
     <ol>
       {attempts.map((attempt) => (
         <li key={attempt.attemptId} class="attempt">
-          <span class="attempt-number">#{attempt.attemptNumber}</span>
+          <span class="attempt-number">{outcomeText(attempt) && `#${attempt.attemptNumber}`}</span>
           <div class="attempt-text">
             <div class="line">
               <StatusTag status={attempt.status} past={attempt !== latest} />
@@ -36,9 +36,10 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
                 </>
               )}
             </p>
-            <p class="hint">
-              Correlation ID <span class="mono breakable">{attempt.correlationId}</span>
-            </p>
+            <details>
+              <summary>More</summary>
+              ID for support <code>{attempt.correlationId}</code>
+            </details>
           </div>
           {attempt === latest && <RetryButton attempt={attempt} onRetried={onRetried} />}
         </li>
@@ -73,8 +74,11 @@ export function RetryButton({ attempt, of, onRetried }: RetryButtonProps) {
   if (!isRetryable(attempt.status)) return null
   const { attemptId } = attempt
   return (
-    <ActionButton act={() => api.leads.retryDeliveryAttempt({ attemptId }).then(onRetried)} done="Retry started.">
-      <Icon name="refresh" />
+    <ActionButton
+      icon="refresh"
+      act={() => api.leads.retryDeliveryAttempt({ attemptId }).then(onRetried)}
+      done="Retry started."
+    >
       Retry now{of && <span class="visually-hidden"> {of}</span>}
     </ActionButton>
   )

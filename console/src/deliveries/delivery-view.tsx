@@ -2,6 +2,7 @@ import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { backTo, pathOf } from '../router.ts'
 import { nameOf } from '../subscriptions/destinations.ts'
+import { eventText } from '../subscriptions/subscription-words.ts'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Facts, Page } from '../ui/page.tsx'
 import { Attempts, latestFirst, StatusTag } from './attempts.tsx'
@@ -41,18 +42,24 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                     ],
                     [
                       'Lead',
-                      leadId ? (
+                      leadId && (
                         <a href={pathOf({ view: 'lead', leadId })}>
                           <bdi>{titleOf(leadId)}</bdi>
                         </a>
-                      ) : (
-                        `None: ${latest.eventType ?? 'test'}`
                       ),
                     ],
-                    ['Event', latest.eventType],
-                    ['Delivery', <span class="mono breakable">{deliveryId}</span>],
+                    ['Event', eventText(latest.eventType)],
                   ]}
                 />
+                <details>
+                  <summary>More</summary>
+                  <Facts
+                    of={[
+                      ['Delivery', <code>{deliveryId}</code>],
+                      ['Type of the event', latest.eventType && <code>{latest.eventType}</code>],
+                    ]}
+                  />
+                </details>
               </Card>
               <Card title="Attempts">
                 <Attempts attempts={attempts} onRetried={loaded.reload} />

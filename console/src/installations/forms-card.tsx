@@ -1,7 +1,7 @@
 import { fieldWords } from '../failures.ts'
 import { inSentence } from '../language.ts'
 import { editList, Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
-import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
+import { Button, Card, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface EditedField {
@@ -86,8 +86,12 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
             <span class="visually-hidden"> in the {inSentence(title)}</span>
           </Button>
         )}
-        <Button kind="small" disabled={fields.length >= maxFields} onClick={() => edit.add(keyed(newField))}>
-          <Icon name="plus" />
+        <Button
+          kind="small"
+          icon="plus"
+          disabled={fields.length >= maxFields}
+          onClick={() => edit.add(keyed(newField))}
+        >
           Add field
           <span class="visually-hidden"> to the {inSentence(title)}</span>
         </Button>

@@ -131,7 +131,7 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
       <ul class="stack plain-list">
         {keyIds.map((kid, index) => (
           <li key={kid}>
-            <span class="mono">{kid}</span>
+            <code>{kid}</code>
             <span class="hint">{index === 0 ? <>current</> : 'valid until the next rotation'}</span>
           </li>
         ))}

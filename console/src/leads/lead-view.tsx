@@ -37,7 +37,7 @@ export function LeadView({ leadId }: { leadId: string }) {
                   ['Source', sourceText(source)],
                   ['Captured', <When at={createdAt} full />],
                   ['Conversation', conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>],
-                  ['Lead ID', <span class="mono breakable">{leadId}</span>],
+                  ['Lead ID', <code>{leadId}</code>],
                 ]}
               />
             </Card>

@@ -6,7 +6,8 @@ import { EnabledTag } from '../ui/dialog.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Empty, Icon, Page, RowText } from '../ui/page.tsx'
 import { listSubscriptions, nameOf } from './destinations.ts'
-import { countOfDeliveries, disabledText } from './subscription-words.ts'
+import { ofLead } from './policy-fields.tsx'
+import { countOfDeliveries, disabledText, eventText } from './subscription-words.ts'
 
 export function SubscriptionsView() {
   const { api } = useConsole()
@@ -41,7 +42,12 @@ export function SubscriptionsView() {
               {hooks.length > 0 && <h2>Event hooks</h2>}
               <ul class="table">
                 {hooks.map((each) => (
-                  <Row key={each.hookId} id={each.hookId} destination={each} text={each.eventTypes.join(', ')} />
+                  <Row
+                    key={each.hookId}
+                    id={each.hookId}
+                    destination={each}
+                    text={each.eventTypes.map(eventText).join(', ')}
+                  />
                 ))}
               </ul>
             </>
@@ -59,11 +65,11 @@ export function SubscriptionsView() {
 }
 
 function textOf({ mappedFields, automatic, policy }: Subscription) {
-  const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
+  const types = policy?.types ?? []
   return [
-    automatic && policy?.types.includes('lead.ready-for-delivery') ? 'Every lead' : 'On request',
+    automatic && types.includes(ofLead) ? 'Every lead' : 'On request',
     mappedFields.join(', ') || 'no fields, only the reference',
-    ...(others.length > 0 ? [others.join(', ')] : []),
+    ...types.filter((type) => type !== ofLead).map(eventText),
   ].join(' · ')
 }
 
@@ -80,7 +86,7 @@ function Row({ id, destination, text }: { id: string; destination: Subscription 
           {text}
           {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
         </RowText>
-        {heldDeliveries > 0 && <span class="tag warn">{countOfDeliveries(heldDeliveries, '# held')}</span>}
+        {heldDeliveries > 0 && <span class="tag warn">{countOfDeliveries(heldDeliveries, '# waiting')}</span>}
       </a>
     </li>
   )

@@ -160,7 +160,7 @@ function IdentitySection({ session }: { session: Session }) {
         <Facts
           of={[
             ['Name', displayName],
-            ['Subject', externalSubject && <span class="mono">{externalSubject}</span>],
+            ['Subject', externalSubject && <code>{externalSubject}</code>],
             ['Verified', verifiedAt && <When at={verifiedAt} />],
             ...facts.map(([key, value]) => [key, String(value)] as const),
           ]}
@@ -282,8 +282,8 @@ function SessionSection({ session }: { session: Session }) {
           ['Expired', state === 'expired' && <When at={expiresAt} />],
           ['Site', origin],
           ['Language', locale],
-          ['Website', <span class="mono">{publicSiteKey}</span>],
-          ['Session ID', <span class="mono breakable">{sessionId}</span>],
+          ['Website', <code>{publicSiteKey}</code>],
+          ['Session ID', <code>{sessionId}</code>],
         ]}
       />
     </Folded>
