@@ -71,6 +71,16 @@ describe('deliveries in the console', () => {
     await attempt.getByText('ID for support cor_4').waitFor()
   })
 
+  it('a lead that was not sent says what to do once, also while no destination is enabled', async () => {
+    core.leads.addLead({ leadId: 'lead_new', source: 'offline-form', fields: { name: 'Ida' } })
+    const page = await browser.open(core, 'leads/lead_new')
+    await page.getByRole('button', { name: 'Send lead' }).waitFor()
+    core.leads.subscription('sub_crm').status = SubscriptionStatus.DISABLED
+    await page.reload()
+    await page.getByText('To send this lead, add or enable a destination').waitFor()
+    expect(await page.locator('.empty').textContent()).toBe('Not sent yet')
+  })
+
   itLong('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
     const page = await browser.open(core, 'deliveries')
     await page

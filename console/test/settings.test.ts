@@ -70,17 +70,17 @@ describe('unsaved settings', () => {
 })
 
 describe('forms', () => {
-  itLong('begin with the usual fields', async () => {
-    const page = await browser.open(core, 'installations/pk_shop/forms')
-    const offline = page.getByRole('form', { name: 'Offline form' })
-    await offline.getByRole('button', { name: /Use the usual fields/ }).click()
-    await bar(page).getByRole('button', { name: 'Save changes' }).click()
+  it('begin with the usual fields, whose labels do not follow the language of the operator', async () => {
+    const page = await browser.open(core, 'installations/pk_shop/forms', { locale: 'de-AT' })
+    const offline = page.getByRole('form', { name: 'Offline-Formular' })
+    await offline.getByRole('button', { name: /Übliche Felder/ }).click()
+    await page.getByRole('button', { name: 'Änderungen speichern' }).click()
     await until('the fields', () => core.workspace.installation('pk_shop').forms?.offline?.fields.length === 3)
     const fields = core.workspace.installation('pk_shop').forms!.offline!.fields
-    expect(fields.map(({ name, required }) => [name, required])).toEqual([
-      ['name', false],
-      ['email', true],
-      ['message', true],
+    expect(fields.map(({ name, label, required }) => [name, label, required])).toEqual([
+      ['name', 'Name', false],
+      ['email', 'E-mail', true],
+      ['message', 'Message', true],
     ])
   })
 })

@@ -74,6 +74,16 @@ describe('the suppression list in the console', () => {
 })
 
 describe('the import of suppressions in the console', () => {
+  it('shows its button before a list is entered', async () => {
+    const page = await browser.open(core, 'suppressions/import', { locale: 'de-AT' })
+    await page.getByText('Geben Sie oben Personen ein, oder wählen Sie eine Datei.').waitFor()
+    const button = page.getByRole('button', { name: '0 Einträge importieren' })
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('Einträge').fill('ada@example.com')
+    await page.getByRole('button', { name: '1 Eintrag importieren' }).click()
+    await page.getByText('1 Eintrag hinzugefügt.').waitFor()
+  })
+
   const many = Array.from({ length: 2500 }, (_, index) => `visitor${index}@example.com`)
 
   const listFile = (lines: string[]) => ({

@@ -76,6 +76,7 @@ export async function checkViews(
     await page.goto(`${core.url}/console/${path}`)
     await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
     found.push(...(await namesInView(page)).map((name) => `${path}: shows ${name}`))
+    found.push(...(await repeatedActions(page)).map((name) => `${path}: repeats ${name}`))
     found.push(...(await checkLooks(page, path, chosen)))
   }
   await page.context().close()
@@ -86,6 +87,13 @@ export async function checkViews(
 async function namesInView(page: Page) {
   const text = await page.locator('main').innerText()
   return Object.keys(eventList).filter((type) => text.includes(type))
+}
+
+/** Returns the controls of a placeholder that the head of the page has too. */
+async function repeatedActions(page: Page) {
+  const namesIn = (place: string) => page.locator(`${place} :is(a, button)`).allTextContents()
+  const inHead = await namesIn('.page-head')
+  return (await namesIn('.empty')).filter((name) => inHead.includes(name))
 }
 
 /** Returns the violations of the page that is open, in each of the given looks. */

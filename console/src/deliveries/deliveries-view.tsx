@@ -16,8 +16,7 @@ import { deliveryStatuses, outcomeText, statusByName } from './delivery-words.ts
 const pollMs = 4000
 
 /** Choices for the time of creation, in hours before now. */
-const periods = [
-  ['', 'Any time'],
+export const periods = [
   ['1', 'Last hour'],
   ['24', 'Last 24 hours'],
   ['168', 'Last 7 days'],
@@ -77,7 +76,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
           {...filter('status')}
         />
         <SelectField label="Destination" options={[['', 'All'], ...destinations.names]} {...filter('subscription')} />
-        <SelectField label="Created" options={periods} {...filter('hours')} />
+        <SelectField label="Created" options={[['', 'Any time'], ...periods]} {...filter('hours')} />
       </div>
       <PagedList list={list} what="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
         {(delivery) => (

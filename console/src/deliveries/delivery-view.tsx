@@ -1,7 +1,7 @@
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { backTo, pathOf } from '../router.ts'
-import { nameOf } from '../subscriptions/destinations.ts'
+import { useDestinations } from '../subscriptions/destinations.ts'
 import { eventText } from '../subscriptions/subscription-words.ts'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Facts, Page } from '../ui/page.tsx'
@@ -17,10 +17,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
     pollMs,
   )
   const { subscriptionId, leadId = '' } = loaded.value?.[0] ?? {}
-  const destination = useLoad(async () => {
-    const { subscription } = subscriptionId ? await api.leads.getSubscription({ subscriptionId }) : {}
-    return subscription && nameOf(subscription)
-  }, [subscriptionId])
+  const { names } = useDestinations()
   const titleOf = useLeadTitles([leadId])
   return (
     <Page title="Delivery" back={backTo('deliveries')}>
@@ -37,7 +34,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                     [
                       'Destination',
                       <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: subscriptionId! })}>
-                        {destination.value ?? subscriptionId}
+                        {names.get(subscriptionId!) ?? subscriptionId}
                       </a>,
                     ],
                     [

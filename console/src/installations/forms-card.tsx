@@ -1,3 +1,4 @@
+import { usualFields } from '../../../browser/chat/usual-fields.ts'
 import { fieldWords } from '../failures.ts'
 import { inSentence } from '../language.ts'
 import { editList, Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
@@ -23,14 +24,6 @@ const typeNames = [
 /** Default maximum number of characters by field type. */
 const defaultLengths: Record<string, number> = { text: 256, email: 254, tel: 32, textarea: 4000 }
 const newField = { name: '', label: '', type: 'text', required: false }
-const contactFields = [
-  { name: 'name', label: 'Name', type: 'text', required: false },
-  { name: 'email', label: 'E-mail', type: 'email', required: true },
-]
-export const usualFields = {
-  preChat: contactFields,
-  offline: [...contactFields, { name: 'message', label: 'Message', type: 'textarea', required: true }],
-}
 const maxFields = 20
 const maxFieldLength = 4000
 
@@ -38,6 +31,7 @@ const maxFieldLength = 4000
 export function FormsCard(part: InstallationPart) {
   return (
     <Card title="Fields">
+      <p class="hint">Visitors read the labels Name, E-mail and Message in their own language.</p>
       <FormEditor form="preChat" {...part} />
       <FormEditor form="offline" {...part} />
     </Card>

@@ -33,7 +33,7 @@ export function LeadView({ leadId }: { leadId: string }) {
             <Card title="Details">
               <Facts
                 of={[
-                  ...namedFields(fields).map(([name, value]) => [name, <MultiLine text={value} />] as const),
+                  ...namedFields(fields).map(([name, value]) => [name, multiLine(value)] as const),
                   ['Source', sourceText(source)],
                   ['Captured', <When at={createdAt} full />],
                   ['Conversation', conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>],
@@ -43,11 +43,7 @@ export function LeadView({ leadId }: { leadId: string }) {
             </Card>
             <Card title="Deliveries">
               <FailureNotice failure={attempts.failure} retry={attempts.reload} />
-              {attempts.value?.length === 0 && (
-                <Empty icon="deliveries" title="Not sent yet">
-                  <p>Send it to a destination below.</p>
-                </Empty>
-              )}
+              {attempts.value?.length === 0 && <Empty icon="deliveries" title="Not sent yet" />}
               {[...byDelivery].map(([deliveryId, ofDelivery]) => (
                 <section key={deliveryId} class="stack" aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
                   <h3>
@@ -67,7 +63,7 @@ export function LeadView({ leadId }: { leadId: string }) {
   )
 }
 
-const MultiLine = ({ text }: { text: string }) => (
+const multiLine = (text: string) => (
   <span class="multi-line" dir="auto">
     {text}
   </span>

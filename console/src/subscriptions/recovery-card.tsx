@@ -2,19 +2,13 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
+import { periods } from '../deliveries/deliveries-view.tsx'
 import { hoursAgo } from '../time.ts'
 import { SelectField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, When } from '../ui/page.tsx'
 import type { SubscriptionPart } from './destinations.ts'
 import { countOfDeliveries } from './subscription-words.ts'
-
-const periods = [
-  ['1', 'last hour'],
-  ['24', 'last 24 hours'],
-  ['168', 'last 7 days'],
-  ['720', 'last 30 days'],
-] as const
 
 /** Counts the failed deliveries of a period, and sends them again after a confirmation. */
 export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
@@ -49,7 +43,7 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
       )}
       <div class="bar">
         <SelectField
-          label="Created in the"
+          label="Created"
           value={hours}
           options={periods}
           onChange={(value) => {

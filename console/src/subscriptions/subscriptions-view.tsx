@@ -12,23 +12,22 @@ import { countOfDeliveries, disabledText, eventText } from './subscription-words
 export function SubscriptionsView() {
   const { api } = useConsole()
   const list = useLoad(() => listSubscriptions(api), [])
-  const create = (
-    <>
-      <a class="button" href={pathOf({ view: 'new-hook' })}>
-        <Icon name="plus" />
-        New event hook
-      </a>
-      <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
-        <Icon name="plus" />
-        New destination
-      </a>
-    </>
-  )
   return (
     <Page
       title={areaName('subscriptions')}
       lead="Where leads and events are sent, and what each one receives."
-      actions={create}
+      actions={
+        <>
+          <a class="button" href={pathOf({ view: 'new-hook' })}>
+            <Icon name="plus" />
+            New event hook
+          </a>
+          <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
+            <Icon name="plus" />
+            New destination
+          </a>
+        </>
+      }
     >
       <WhenLoaded loaded={list} what="destinations">
         {({ subscriptions, hooks }) =>
@@ -55,7 +54,6 @@ export function SubscriptionsView() {
             <Empty icon="subscriptions" title="No destinations yet">
               <p>A destination gets leads on your server. Each request is signed with a shared secret.</p>
               <p>An event hook sends events of conversations, leads and destinations.</p>
-              {create}
             </Empty>
           )
         }
