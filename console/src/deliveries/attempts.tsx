@@ -7,12 +7,13 @@ import { isRetryable, outcomeText, wordOf } from './delivery-words.ts'
 export const latestFirst = (attempts: DeliveryAttempt[]) =>
   attempts.toSorted((one, other) => other.attemptNumber - one.attemptNumber)
 
-/** Shows the attempts of a delivery, which are latest first, with a retry button if a retry is possible. */
+/** Shows the attempts of a delivery, the latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
-  const [latest] = attempts
+  const sorted = latestFirst(attempts)
+  const [latest] = sorted
   return (
     <ol>
-      {attempts.map((attempt) => (
+      {sorted.map((attempt) => (
         <li key={attempt.attemptId} class="attempt">
           <span class="attempt-number">{outcomeText(attempt) && `#${attempt.attemptNumber}`}</span>
           <div class="attempt-text">

@@ -18,14 +18,7 @@ export type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
 type TabPart = InstallationPart & { onRotated: () => Promise<void> }
 
 const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
-  install: [
-    SnippetCard,
-    OriginsCard,
-    WebsiteNameCard,
-    capabilitiesCard('Features', false),
-    StatusCard,
-    DeleteInstallation,
-  ],
+  install: [SnippetCard, OriginsCard, WebsiteNameCard, capabilitiesCard('Features', false), StatusCard, DeleteWebsite],
   look: [AppearanceCard, LogoCard, TranslationsCard],
   hours: [AvailabilityCard],
   forms: [capabilitiesCard('Forms', true), FormsCard],
@@ -140,7 +133,7 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
   )
 }
 
-function DeleteInstallation({ installation }: InstallationPart) {
+function DeleteWebsite({ installation }: InstallationPart) {
   const { publicSiteKey: siteKey } = installation
   const { api, router } = useConsole()
   return (

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
-import { Attempts, latestFirst } from '../deliveries/attempts.tsx'
+import { Attempts } from '../deliveries/attempts.tsx'
 import { backTo, conversationPath, pathOf } from '../router.ts'
 import { type Destination, nameOf, useDestinations } from '../subscriptions/destinations.ts'
 import { ActionButton } from '../ui/dialog.tsx'
@@ -16,11 +16,7 @@ const pollMs = 5000
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
-  const attempts = useLoad(
-    async () => latestFirst((await api.leads.listDeliveryAttempts({ leadId })).attempts),
-    [leadId],
-    pollMs,
-  )
+  const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
   const destinations = useDestinations()
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
   const destinationOf = (id = '') => destinations.names.get(id) ?? id
