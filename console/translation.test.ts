@@ -8,6 +8,7 @@ import { RetentionSchema, WorkspaceService } from '#proto/workspace/v1/workspace
 import { eventList } from '../contract/event-list.ts'
 import { actionText } from './src/changes/changes-view.tsx'
 import german from './src/languages/de.json' with { type: 'json' }
+import eventNames from './src/languages/event-names.json' with { type: 'json' }
 import fieldNames from './src/languages/field-names.json' with { type: 'json' }
 import { textsIn } from './translation.ts'
 
@@ -36,7 +37,7 @@ const isCode = (text: string) =>
   words.has(text) || /^(M\d|[.[</]|input:|\{0\}(px|-hint|-error|\/)|service\.console\.|ada@example\.com)/.test(text)
 
 it('every text of the console has a German one, and no German text is left over', () => {
-  const keys = new Set([...texts.map(({ key }) => key), ...Object.values(eventList), ...Object.values(fieldNames)])
+  const keys = new Set([...texts.map(({ key }) => key), ...Object.values(eventNames), ...Object.values(fieldNames)])
   const missing = texts.filter(({ key }) => !(key in german) && !isCode(key))
   expect(missing).toEqual([])
   expect(Object.keys(german).filter((key) => !keys.has(key))).toEqual([])
@@ -89,6 +90,11 @@ it('every field that the service can refuse, or records as changed, has a name i
   expect([...new Set(refused)].filter((part) => !(part in fieldNames) && !programs.includes(part))).toEqual([])
   expect(Object.keys(fieldNames).filter((part) => !refused.includes(part))).toEqual([])
   expect(Object.values(fieldNames).filter((name) => name !== '' && !(name in german))).toEqual([])
+})
+
+it('every event has a name in both languages', () => {
+  expect(Object.keys(eventNames).toSorted()).toEqual([...Object.keys(eventList), 'test'].toSorted())
+  expect(Object.values(eventNames).filter((name) => !(name in german))).toEqual([])
 })
 
 it('a German text has the placeholders of the English one', () => {

@@ -19,7 +19,7 @@ export interface Failure {
 }
 
 const texts: Record<string, string> = {
-  SubscriptionDisabled: 'The destination is off. Enable it first; waiting deliveries are then sent.',
+  SubscriptionDisabled: 'The destination is disabled. Enable it first; waiting deliveries are then sent.',
   AttemptNotRetryable: 'This delivery is in progress or already accepted and cannot be retried.',
   IdempotencyConflict: 'This request was already made with different content. Reload to see the current state.',
   OperationInProgress: 'The same change is still in progress. Try again in a moment.',

@@ -2,9 +2,11 @@ import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { usualFields } from '../../browser/chat/usual-fields.ts'
 import { valueText } from './changes/changes-view.tsx'
 import { statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
+import { namedFields } from './leads/lead-titles.ts'
 import { addIdempotencyKeys } from './operations.ts'
 import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
 import { countOfDeliveries, destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
@@ -110,6 +112,11 @@ it('the value of a changed setting is shown in words, and never as JSON', () => 
   ]
   for (const [value, text] of words)
     expect(valueText(typeof value === 'string' ? value : JSON.stringify(value))).toBe(text)
+})
+
+it('a field of a form has one name: its usual label, in leads, form cards and contact details', () => {
+  const labels = Object.fromEntries(usualFields.offline.map(({ name, label }) => [name, label]))
+  expect(namedFields(labels)).toEqual(Object.values(labels).map((label) => [label, label]))
 })
 
 describe('the times of the console', () => {

@@ -128,6 +128,7 @@ export async function addDemoData({ conversations, visitors, workspace, leads, r
     disableAfterNotFound: 5,
     mappedFields: ['name', 'email'],
     automatic: true,
+    policy: { types: ['lead.ready-for-delivery', 'message.unseen'] },
     headers: [{ name: 'x-tenant', masked: '••••' }],
     secrets: [
       { secretId: 'sec_2', masked: 'whsec_efgh••••', createdAt: at(500) },
@@ -145,7 +146,8 @@ export async function addDemoData({ conversations, visitors, workspace, leads, r
   })
   leads.addAudit({ actor: 'service', action: 'disabled', disabledReason: DisabledReason.REJECTED_AUTH })
   leads.addAudit({ actor: 'ada@example.com', action: 'created' })
-  const crm = { deliveryId: 'dlv_1', leadId: 'lead_maria', subscriptionId: 'sub_crm' }
+  const eventType = 'lead.ready-for-delivery'
+  const crm = { deliveryId: 'dlv_1', leadId: 'lead_maria', subscriptionId: 'sub_crm', eventType }
   leads.addAttempt({
     ...crm,
     status: DeliveryStatus.RETRY_SCHEDULED,

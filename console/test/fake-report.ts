@@ -11,6 +11,7 @@ type Row = MessageInitShape<typeof ReportRowSchema>
 /** A fake report. It is empty until `add` is called; then each call returns the same figures. */
 export function fakeReport() {
   let isFilled = false
+  let perDay = [12, 31, 0, 44, 38, 9, 27]
   const figures = (name: string, conversations: number): Row => ({
     name,
     conversations,
@@ -34,7 +35,7 @@ export function fakeReport() {
       yield create(GetReportResponseSchema, { frame: { case: 'progress', value: { conversations: 120 } } })
       const count = (value: number) => (isFilled ? value : 0)
       const byDay = Array.from({ length: days }, (_, at) =>
-        figures(dayAfter(firstDay, at), count([12, 31, 0, 44, 38, 9, 27][at % 7]!)),
+        figures(dayAfter(firstDay, at), count(perDay[at % perDay.length]!)),
       )
       const byHour = Array.from({ length: 24 }, (_, hour) =>
         figures(String(hour).padStart(2, '0'), count(Math.max(0, Math.round(20 - (hour - 13) ** 2 / 3)))),
@@ -49,8 +50,9 @@ export function fakeReport() {
   return {
     methods,
     /** Fills the report. */
-    add() {
+    add(conversations = perDay) {
       isFilled = true
+      perDay = conversations
     },
   }
 }

@@ -105,7 +105,7 @@ describe('the console, used with the keyboard only', () => {
     ['leads/lead_maria', 'maria@example.org'],
     ['deliveries', 'Given up'],
     ['deliveries/dlv_1', 'Retry now'],
-    ['subscriptions', '3 held'],
+    ['subscriptions', '3 waiting'],
     ['subscriptions/new', 'Fields to send'],
     ['subscriptions/sub_old', 'Save changes'],
     ['installations', 'Website'],

@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser(beforeAll)
@@ -70,20 +71,35 @@ describe('unsaved settings', () => {
 })
 
 describe('forms', () => {
-  itLong('begin with the usual fields', async () => {
-    const page = await browser.open(core, 'installations/pk_shop/forms')
-    const offline = page.getByRole('form', { name: 'Offline form' })
-    await offline.getByRole('button', { name: /Use the usual fields/ }).click()
-    await bar(page).getByRole('button', { name: 'Save changes' }).click()
+  it('begin with the usual fields, whose labels do not follow the language of the operator', async () => {
+    const page = await browser.open(core, 'installations/pk_shop/forms', { locale: 'de-AT' })
+    const offline = page.getByRole('form', { name: 'Offline-Formular' })
+    await offline.getByRole('button', { name: /Übliche Felder/ }).click()
+    await page.getByRole('button', { name: 'Änderungen speichern' }).click()
     await until('the fields', () => core.workspace.installation('pk_shop').forms?.offline?.fields.length === 3)
     const fields = core.workspace.installation('pk_shop').forms!.offline!.fields
-    expect(fields.map(({ name, required }) => [name, required])).toEqual([
-      ['name', false],
-      ['email', true],
-      ['message', true],
+    expect(fields.map(({ name, label, required }) => [name, label, required])).toEqual([
+      ['name', 'Name', false],
+      ['email', 'E-mail', true],
+      ['message', 'Message', true],
     ])
   })
 })
+
+it.each([
+  ['en', 'workspaces:read workspaces:write', ['Everyone', 'Members', 'Invite a colleague', 'Sessions', 'You']],
+  ['de', 'workspaces:read', ['Alle', 'Mitglieder', 'Sie selbst', 'Dieser Browser', 'Sitzungen']],
+])(
+  'the page of the team has what is of everyone apart from what is of you, in %s, with %s',
+  async (locale, scope, titles) => {
+    const page = await browser.open(core, 'team', { locale, token: workspaceSession({ scope }) })
+    const headings = page.locator('main h2')
+    const invitations = ['Open invitations', 'Offene Einladungen']
+    await expect
+      .poll(async () => (await headings.allTextContents()).filter((title) => !invitations.includes(title)).slice(0, 5))
+      .toEqual(titles)
+  },
+)
 
 it('the console is shown in the language that the operator chooses in a browser, also after a reload', async () => {
   const page = await browser.open(core, 'team')
@@ -98,7 +114,7 @@ it('the console is shown in the language that the operator chooses in a browser,
   await page.getByRole('link', { name: /Maria Huber/ }).click()
   const names = page.getByRole('region', { name: 'Details' }).locator('dt')
   await names.first().waitFor()
-  expect((await names.allTextContents()).slice(0, 3)).toEqual(['Name', 'E-Mail-Adresse', 'Nachricht'])
+  expect((await names.allTextContents()).slice(0, 3)).toEqual(['Name', 'E-Mail', 'Nachricht'])
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de')
 })
 

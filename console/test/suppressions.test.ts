@@ -21,14 +21,14 @@ describe('the suppression list in the console', () => {
     await page.getByText('Nobody is on the list').waitFor()
     expect(await page.title()).toBe('Do not contact · Console')
 
-    await page.getByRole('textbox', { name: 'E-mail address' }).focus()
+    await page.getByRole('textbox', { name: 'E-mail' }).focus()
     await page.keyboard.type(' ada@example.com ')
     await press('Enter')
     await page.getByText(/is not on the list/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await page.getByRole('button', { name: 'Add to list' }).press('Enter')
     const dialog = page.getByRole('dialog')
-    await until('the focus', () => dialog.getByLabel('E-mail address').evaluate((field) => field.matches(':focus')))
+    await until('the focus', () => dialog.getByLabel('E-mail').evaluate((field) => field.matches(':focus')))
     await press('Tab')
     await page.keyboard.type('asked us')
     await press('Enter')
@@ -67,13 +67,23 @@ describe('the suppression list in the console', () => {
     await page.getByText(/does not have permission/).waitFor()
     await page.getByRole('button', { name: 'Add', exact: true }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('E-mail address').fill('ada@x.invalid-domain')
+    await dialog.getByLabel('E-mail').fill('ada@x.invalid-domain')
     await dialog.getByRole('button', { name: 'Add entry' }).click()
-    await dialog.getByText('E-mail address has an invalid format.').waitFor()
+    await dialog.getByText('E-mail has an invalid format.').waitFor()
   })
 })
 
 describe('the import of suppressions in the console', () => {
+  it('shows its button before a list is entered', async () => {
+    const page = await browser.open(core, 'suppressions/import', { locale: 'de-AT' })
+    await page.getByText('Geben Sie oben Personen ein, oder wählen Sie eine Datei.').waitFor()
+    const button = page.getByRole('button', { name: '0 Einträge importieren' })
+    expect(await button.isDisabled()).toBe(true)
+    await page.getByLabel('Einträge').fill('ada@example.com')
+    await page.getByRole('button', { name: '1 Eintrag importieren' }).click()
+    await page.getByText('1 Eintrag hinzugefügt.').waitFor()
+  })
+
   const many = Array.from({ length: 2500 }, (_, index) => `visitor${index}@example.com`)
 
   const listFile = (lines: string[]) => ({

@@ -1,4 +1,5 @@
 import type { Page } from 'playwright-core'
+import { eventList } from '../../contract/event-list.ts'
 import { pageSizes, zoomedSizes } from '../../test/support/page-checks.ts'
 import type { FakeCore } from './fake-core.ts'
 import { type consoleBrowser, violationsIn } from './test-console.ts'
@@ -12,7 +13,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['leads/lead_maria', 'maria@example.org'],
   ['deliveries', /^Given up/],
   ['deliveries/dlv_1', /connection refused/],
-  ['subscriptions', '3 held'],
+  ['subscriptions', '3 waiting'],
   ['subscriptions/new', 'Fields to send'],
   ['subscriptions/sub_old', /rejected the signature/],
   ['suppressions', 'No reason given'],
@@ -74,10 +75,25 @@ export async function checkViews(
     await page.setViewportSize(desktop)
     await page.goto(`${core.url}/console/${path}`)
     await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
+    found.push(...(await namesInView(page)).map((name) => `${path}: shows ${name}`))
+    found.push(...(await repeatedActions(page)).map((name) => `${path}: repeats ${name}`))
     found.push(...(await checkLooks(page, path, chosen)))
   }
   await page.context().close()
   return found
+}
+
+/** Returns the names of event types that the page shows. A closed *More* may have them. */
+async function namesInView(page: Page) {
+  const text = await page.locator('main').innerText()
+  return Object.keys(eventList).filter((type) => text.includes(type))
+}
+
+/** Returns the controls of a placeholder that the head of the page has too. */
+async function repeatedActions(page: Page) {
+  const namesIn = (place: string) => page.locator(`${place} :is(a, button)`).allTextContents()
+  const inHead = await namesIn('.page-head')
+  return (await namesIn('.empty')).filter((name) => inHead.includes(name))
 }
 
 /** Returns the violations of the page that is open, in each of the given looks. */

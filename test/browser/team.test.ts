@@ -27,6 +27,7 @@ itLong(
     await button(owner, 'Sign in').click()
     await owner.getByText('Olga’s Shop').first().waitFor()
     await openTeam(owner)
+    expect(await owner.locator('.page > h2').allTextContents()).toEqual(['Everyone', 'You'])
     const link = await invite(owner, 'Operator')
 
     const colleague = await live.newPerson()

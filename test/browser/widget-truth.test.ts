@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { usualFields } from '../../browser/chat/usual-fields.ts'
 import { itLong, someOf } from '../support/is-long.ts'
 import { inWidget, open, say, useWidget } from './widget-under-test.ts'
 
@@ -210,4 +211,24 @@ it('who has written a message while nobody is there leaves only an address, and 
   expect(await inWidget(page, '.form-field').count()).toBe(1)
   await page.keyboard.press('Enter')
   await expect.poll(() => gateway().features.leads).toEqual([{ email: 'ada@example.com', message: 'Do you ship ' }])
+})
+
+it('the labels of the usual fields are in the language of the visitor, and other labels stay', async () => {
+  const fields = [
+    ...usualFields.offline,
+    { name: 'order', label: 'Order number', type: 'text', required: true },
+    { name: 'odd', label: 'constructor', type: 'text', required: true },
+  ]
+  await serve({ capabilities: { offlineForm: true }, forms: { offline: { fields } }, availability: { online: false } })
+  const page = await visit()
+  await inWidget(page, '.launcher').click()
+  const labels = inWidget(page, '.form-field bdi')
+  await expect
+    .poll(() => labels.allTextContents())
+    .toEqual(['Name', 'E-mail', 'Message', 'Order number', 'constructor'])
+  await load(page)
+  await page.evaluate(`window.chat.setLocale('es-MX')`)
+  await expect
+    .poll(() => labels.allTextContents())
+    .toEqual(['Nombre', 'Correo electrónico', 'Mensaje', 'Order number', 'constructor'])
 })

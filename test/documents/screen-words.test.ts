@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, it } from 'vitest'
+import german from '../../console/src/languages/de.json' with { type: 'json' }
 
 const root = join(import.meta.dirname, '../..')
 const glossary = readFileSync(join(root, 'docs/glossary.md'), 'utf8')
@@ -34,4 +35,13 @@ it('no screen of the console and of the widget says a word that the glossary kee
         .map((text) => `${path}: ${text.trim()}`),
     )
   expect(found).toEqual([])
+})
+
+it.each([
+  ['enabled or disabled', /\b(en|dis)abled?\b/i, /schalt/i],
+  ['waiting', /\bdeliver(y|ies) wait|^waiting( deliveries|:)|^# waiting/i, /warte/i],
+])('the German text for a thing that is %s uses the word of the glossary', (_, english, word) => {
+  const found = Object.entries(german).filter(([text]) => english.test(text))
+  expect(found.length).toBeGreaterThan(2)
+  expect(found.filter(([, text]) => !word.test(text))).toEqual([])
 })

@@ -75,7 +75,7 @@ function ChangeRow({ change, by }: { change: PolicyChange; by: string }) {
         <span class="table-title">{actionText(action)}</span>
         {settings.length > 0 && <span class="hint breakable">{settings.join(', ')}</span>}
         <span class="hint breakable">
-          by {by} {target && <span class="mono">· {target}</span>}
+          by {by} {target && <code>· {target}</code>}
         </span>
       </span>
       {!confirmed && <span class="tag warn">Result unknown</span>}

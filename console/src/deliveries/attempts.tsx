@@ -1,20 +1,21 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { useConsole } from '../console-context.ts'
 import { ActionButton } from '../ui/dialog.tsx'
-import { Icon, When } from '../ui/page.tsx'
+import { When } from '../ui/page.tsx'
 import { isRetryable, outcomeText, wordOf } from './delivery-words.ts'
 
 export const latestFirst = (attempts: DeliveryAttempt[]) =>
   attempts.toSorted((one, other) => other.attemptNumber - one.attemptNumber)
 
-/** Shows the attempts of a delivery, which are latest first, with a retry button if a retry is possible. */
+/** Shows the attempts of a delivery, the latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
-  const [latest] = attempts
+  const sorted = latestFirst(attempts)
+  const [latest] = sorted
   return (
     <ol>
-      {attempts.map((attempt) => (
+      {sorted.map((attempt) => (
         <li key={attempt.attemptId} class="attempt">
-          <span class="attempt-number">#{attempt.attemptNumber}</span>
+          <span class="attempt-number">{outcomeText(attempt) && `#${attempt.attemptNumber}`}</span>
           <div class="attempt-text">
             <div class="line">
               <StatusTag status={attempt.status} past={attempt !== latest} />
@@ -36,9 +37,10 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
                 </>
               )}
             </p>
-            <p class="hint">
-              Correlation ID <span class="mono breakable">{attempt.correlationId}</span>
-            </p>
+            <details>
+              <summary>More</summary>
+              ID for support <code>{attempt.correlationId}</code>
+            </details>
           </div>
           {attempt === latest && <RetryButton attempt={attempt} onRetried={onRetried} />}
         </li>
@@ -73,8 +75,11 @@ export function RetryButton({ attempt, of, onRetried }: RetryButtonProps) {
   if (!isRetryable(attempt.status)) return null
   const { attemptId } = attempt
   return (
-    <ActionButton act={() => api.leads.retryDeliveryAttempt({ attemptId }).then(onRetried)} done="Retry started.">
-      <Icon name="refresh" />
+    <ActionButton
+      icon="refresh"
+      act={() => api.leads.retryDeliveryAttempt({ attemptId }).then(onRetried)}
+      done="Retry started."
+    >
       Retry now{of && <span class="visually-hidden"> {of}</span>}
     </ActionButton>
   )

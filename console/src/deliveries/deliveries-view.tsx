@@ -5,6 +5,7 @@ import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { areaName, type KnownRoute, pathOf } from '../router.ts'
 import { useDestinations } from '../subscriptions/destinations.ts'
+import { eventText } from '../subscriptions/subscription-words.ts'
 import { countOf, hoursAgo } from '../time.ts'
 import { SelectField } from '../ui/form.tsx'
 import { PagedList, usePages } from '../ui/load.tsx'
@@ -15,8 +16,7 @@ import { deliveryStatuses, outcomeText, statusByName } from './delivery-words.ts
 const pollMs = 4000
 
 /** Choices for the time of creation, in hours before now. */
-const periods = [
-  ['', 'Any time'],
+export const periods = [
   ['1', 'Last hour'],
   ['24', 'Last 24 hours'],
   ['168', 'Last 7 days'],
@@ -40,7 +40,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
   )
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
   const hasPending = list.items.some(({ status }) => !['destination', undefined].includes(waitOf(status)))
-  const off = destinations.all.filter(({ status }) => status === SubscriptionStatus.DISABLED).length
+  const disabled = destinations.all.filter(({ status }) => status === SubscriptionStatus.DISABLED).length
   const chosen: Filter = { status, subscription: subscriptionId, hours }
   const filter = (name: keyof Filter) => ({
     value: chosen[name] ?? '',
@@ -63,9 +63,9 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
 
   return (
     <Page title={areaName('deliveries')} lead="Leads and events on their way to destinations.">
-      {off > 0 && (
+      {disabled > 0 && (
         <Notice tone="warning">
-          {countOf(off, '# destination is off.', '# destinations are off.')} New deliveries wait.{' '}
+          {countOf(disabled, '# destination is disabled.', '# destinations are disabled.')} New deliveries wait.{' '}
           <a href={pathOf({ view: 'subscriptions' })}>Show destinations</a>
         </Notice>
       )}
@@ -76,7 +76,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
           {...filter('status')}
         />
         <SelectField label="Destination" options={[['', 'All'], ...destinations.names]} {...filter('subscription')} />
-        <SelectField label="Created" options={periods} {...filter('hours')} />
+        <SelectField label="Created" options={[['', 'Any time'], ...periods]} {...filter('hours')} />
       </div>
       <PagedList list={list} what="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
         {(delivery) => (
@@ -103,7 +103,8 @@ interface DeliveryRowProps {
 
 function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProps) {
   const { deliveryId, subscriptionId, status, latestAttempt, updatedAt } = delivery
-  const attempt = latestAttempt ? [outcomeText(latestAttempt), `attempt ${latestAttempt.attemptNumber}`] : []
+  // An attempt without an outcome has not been made yet.
+  const outcome = latestAttempt && outcomeText(latestAttempt)
   const answer = latestAttempt?.responseText
   return (
     <li class="table-line">
@@ -112,8 +113,8 @@ function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProp
         <span class="table-main">
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">
-            {attempt.filter(Boolean).map((text) => `${text} · `)}
-            {lead ? <bdi>{lead}</bdi> : `No lead: ${latestAttempt?.eventType ?? 'test'}`}
+            {outcome && `${outcome} · attempt ${latestAttempt.attemptNumber} · `}
+            {lead ? <bdi>{lead}</bdi> : eventText(latestAttempt?.eventType)}
           </span>
           {answer && (
             <span class="table-sub ellipsis">

@@ -1,7 +1,8 @@
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { backTo, pathOf } from '../router.ts'
-import { nameOf } from '../subscriptions/destinations.ts'
+import { useDestinations } from '../subscriptions/destinations.ts'
+import { eventText } from '../subscriptions/subscription-words.ts'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Facts, Page } from '../ui/page.tsx'
 import { Attempts, latestFirst, StatusTag } from './attempts.tsx'
@@ -16,10 +17,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
     pollMs,
   )
   const { subscriptionId, leadId = '' } = loaded.value?.[0] ?? {}
-  const destination = useLoad(async () => {
-    const { subscription } = subscriptionId ? await api.leads.getSubscription({ subscriptionId }) : {}
-    return subscription && nameOf(subscription)
-  }, [subscriptionId])
+  const { names } = useDestinations()
   const titleOf = useLeadTitles([leadId])
   return (
     <Page title="Delivery" back={backTo('deliveries')}>
@@ -36,23 +34,29 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                     [
                       'Destination',
                       <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: subscriptionId! })}>
-                        {destination.value ?? subscriptionId}
+                        {names.get(subscriptionId!) ?? subscriptionId}
                       </a>,
                     ],
                     [
                       'Lead',
-                      leadId ? (
+                      leadId && (
                         <a href={pathOf({ view: 'lead', leadId })}>
                           <bdi>{titleOf(leadId)}</bdi>
                         </a>
-                      ) : (
-                        `None: ${latest.eventType ?? 'test'}`
                       ),
                     ],
-                    ['Event', latest.eventType],
-                    ['Delivery', <span class="mono breakable">{deliveryId}</span>],
+                    ['Event', eventText(latest.eventType)],
                   ]}
                 />
+                <details>
+                  <summary>More</summary>
+                  <Facts
+                    of={[
+                      ['Delivery', <code>{deliveryId}</code>],
+                      ['Type of the event', latest.eventType && <code>{latest.eventType}</code>],
+                    ]}
+                  />
+                </details>
               </Card>
               <Card title="Attempts">
                 <Attempts attempts={attempts} onRetried={loaded.reload} />

@@ -11,7 +11,7 @@ export const deliveryStatuses = {
   pending: ['Pending', 'info'],
   sending: ['Sending', 'info'],
   retry_scheduled: ['Retry scheduled', 'warn'],
-  held: ['Waiting: destination is off', 'warn'],
+  held: ['Waiting: destination disabled', 'warn'],
   accepted: ['Delivered', 'ok'],
   failed: ['Failed', 'bad'],
   dead_lettered: ['Given up', 'bad'],

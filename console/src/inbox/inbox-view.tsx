@@ -5,6 +5,7 @@ import { useConsole, useShortcuts } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
 import { snippetOf } from '../installations/installation-words.ts'
 import { pathOf } from '../router.ts'
+import { useInstallations } from '../subscriptions/policy-fields.tsx'
 import { CopyButton } from '../ui/dialog.tsx'
 import { Segments, Select } from '../ui/form.tsx'
 import { useLoad, useRowKeys } from '../ui/load.tsx'
@@ -236,8 +237,8 @@ const pollMs = 5_000
 
 /** The steps of a new workspace to its first conversation, which takes their place. Each ticks itself. */
 function FirstSteps() {
-  const { api, inbox } = useConsole()
-  const sites = useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], pollMs).value ?? []
+  const { inbox } = useConsole()
+  const sites = useInstallations(pollMs)
   const [site] = sites
   const snippet = site && snippetOf(location.origin, site.publicSiteKey)
   const steps: [isDone: boolean, text: ComponentChildren][] = [

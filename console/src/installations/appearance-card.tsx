@@ -1,9 +1,10 @@
+import { chatIcon } from '../../../browser/chat/chat-icon.ts'
 import { initialOf } from '../../../browser/chat/initials.ts'
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
 import { useConsole } from '../console-context.ts'
 import { storedPath } from '../ui/avatar.tsx'
 import { Form, Segments, TextField, useForm } from '../ui/form.tsx'
-import { Card, Icon } from '../ui/page.tsx'
+import { Card } from '../ui/page.tsx'
 import { PictureField } from '../ui/picture-field.tsx'
 import { repliesHint, repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -73,7 +74,7 @@ export function AppearanceCard(part: InstallationPart) {
             {...field('position')}
           />
         </div>
-        <Preview {...draft} accentColor={isValid ? draft.accentColor : '#888888'} />
+        <Preview {...draft} />
       </Form>
     </Card>
   )
@@ -81,23 +82,28 @@ export function AppearanceCard(part: InstallationPart) {
 
 const isColour = (text: string) => /^#[0-9a-f]{6}$/i.test(text)
 
-function Preview({ title, greeting, accentColor, position }: Record<string, string>) {
-  // The content security policy blocks style attributes in markup, but not styles that a script sets.
-  const colours = { backgroundColor: accentColor, color: launcherColors(accentColor).onAccent }
+/** Looks like the widget: `panel.css`, `messages.css` and `launcher.css` have the same sizes and colours. */
+function Preview({ title = '', greeting, accentColor, position }: Partial<Record<string, string>>) {
+  const { accent, onAccent } = launcherColors(accentColor)
   return (
-    <div class={`preview at-${position}`} role="img" aria-label="Preview of the widget">
+    <div
+      class={`preview at-${position}`}
+      role="img"
+      aria-label="Preview of the widget"
+      // The content security policy blocks style attributes in markup, but not styles that a script sets.
+      style={{ '--accent': accent, '--on-accent': onAccent }}
+    >
       <div class="preview-panel">
-        <div class="preview-head" style={colours}>
+        <div class="preview-head">
+          <span class="avatar preview-mark">{initialOf(title)}</span>
           {title}
         </div>
         <p>{greeting}</p>
-        <div class="preview-visitor" style={colours}>
-          Hello!
-        </div>
+        <div class="preview-visitor">Hello!</div>
       </div>
-      <div class="preview-launcher" style={colours}>
-        <Icon name="inbox" />
-      </div>
+      <svg class="preview-launcher" viewBox="0 0 24 24" aria-hidden="true">
+        <path d={chatIcon} />
+      </svg>
     </div>
   )
 }

@@ -1,7 +1,8 @@
+import { usualFields } from '../../../browser/chat/usual-fields.ts'
 import { fieldWords } from '../failures.ts'
 import { inSentence } from '../language.ts'
 import { editList, Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
-import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
+import { Button, Card, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface EditedField {
@@ -23,14 +24,6 @@ const typeNames = [
 /** Default maximum number of characters by field type. */
 const defaultLengths: Record<string, number> = { text: 256, email: 254, tel: 32, textarea: 4000 }
 const newField = { name: '', label: '', type: 'text', required: false }
-const contactFields = [
-  { name: 'name', label: 'Name', type: 'text', required: false },
-  { name: 'email', label: 'E-mail', type: 'email', required: true },
-]
-export const usualFields = {
-  preChat: contactFields,
-  offline: [...contactFields, { name: 'message', label: 'Message', type: 'textarea', required: true }],
-}
 const maxFields = 20
 const maxFieldLength = 4000
 
@@ -38,6 +31,7 @@ const maxFieldLength = 4000
 export function FormsCard(part: InstallationPart) {
   return (
     <Card title="Fields">
+      <p class="hint">Visitors read the labels Name, E-mail and Message in their own language.</p>
       <FormEditor form="preChat" {...part} />
       <FormEditor form="offline" {...part} />
     </Card>
@@ -86,8 +80,12 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
             <span class="visually-hidden"> in the {inSentence(title)}</span>
           </Button>
         )}
-        <Button kind="small" disabled={fields.length >= maxFields} onClick={() => edit.add(keyed(newField))}>
-          <Icon name="plus" />
+        <Button
+          kind="small"
+          icon="plus"
+          disabled={fields.length >= maxFields}
+          onClick={() => edit.add(keyed(newField))}
+        >
           Add field
           <span class="visually-hidden"> to the {inSentence(title)}</span>
         </Button>

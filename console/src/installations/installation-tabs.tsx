@@ -18,14 +18,7 @@ export type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
 type TabPart = InstallationPart & { onRotated: () => Promise<void> }
 
 const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
-  install: [
-    SnippetCard,
-    OriginsCard,
-    WebsiteNameCard,
-    capabilitiesCard('Features', false),
-    StatusCard,
-    DeleteInstallation,
-  ],
+  install: [SnippetCard, OriginsCard, WebsiteNameCard, capabilitiesCard('Features', false), StatusCard, DeleteWebsite],
   look: [AppearanceCard, LogoCard, TranslationsCard],
   hours: [AvailabilityCard],
   forms: [capabilitiesCard('Forms', true), FormsCard],
@@ -131,7 +124,7 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
       <ul class="stack plain-list">
         {keyIds.map((kid, index) => (
           <li key={kid}>
-            <span class="mono">{kid}</span>
+            <code>{kid}</code>
             <span class="hint">{index === 0 ? <>current</> : 'valid until the next rotation'}</span>
           </li>
         ))}
@@ -140,7 +133,7 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
   )
 }
 
-function DeleteInstallation({ installation }: InstallationPart) {
+function DeleteWebsite({ installation }: InstallationPart) {
   const { publicSiteKey: siteKey } = installation
   const { api, router } = useConsole()
   return (

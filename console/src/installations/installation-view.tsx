@@ -31,7 +31,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
     <Page
       title={loaded.value?.installation ? websiteName(loaded.value.installation) : 'Website'}
       back={backTo('installations')}
-      lead={<span class="mono">{siteKey}</span>}
+      lead={<code>{siteKey}</code>}
     >
       <nav class="tabs" aria-label="Settings">
         {tabs.map(([name, label]) => (

@@ -1,11 +1,11 @@
 import { type Connection, ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
+import { usualFields } from '../../../browser/chat/usual-fields.ts'
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { DeleteButton, DialogButton, EnableButton, EnabledTag } from '../ui/dialog.tsx'
 import { NameField, SelectField, TextField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Empty, Page, RowText } from '../ui/page.tsx'
-import { usualFields } from './forms-card.tsx'
 import { originProblem, toOrigin, websiteName } from './installation-words.ts'
 
 export function InstallationsView() {
@@ -16,15 +16,17 @@ export function InstallationsView() {
   )
   const known = loaded.value?.[0].connections
   const connections = known ?? []
-  const create = <NewWebsite connections={known} />
   return (
-    <Page title={areaName('installations')} lead="Websites that show the chat." actions={create}>
+    <Page
+      title={areaName('installations')}
+      lead="Websites that show the chat."
+      actions={<NewWebsite connections={known} />}
+    >
       <WhenLoaded loaded={loaded} what="websites">
         {([, { installations }]) =>
           installations.length === 0 && connections.length < 2 ? (
             <Empty icon="installations" title="No websites yet">
               <p>Add your website, and put one line of script on its pages.</p>
-              {create}
             </Empty>
           ) : connections.length < 2 ? (
             <Websites installations={installations} />

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
-import { Attempts, latestFirst } from '../deliveries/attempts.tsx'
+import { Attempts } from '../deliveries/attempts.tsx'
 import { backTo, conversationPath, pathOf } from '../router.ts'
 import { type Destination, nameOf, useDestinations } from '../subscriptions/destinations.ts'
 import { ActionButton } from '../ui/dialog.tsx'
@@ -16,11 +16,7 @@ const pollMs = 5000
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
-  const attempts = useLoad(
-    async () => latestFirst((await api.leads.listDeliveryAttempts({ leadId })).attempts),
-    [leadId],
-    pollMs,
-  )
+  const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
   const destinations = useDestinations()
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
   const destinationOf = (id = '') => destinations.names.get(id) ?? id
@@ -33,21 +29,17 @@ export function LeadView({ leadId }: { leadId: string }) {
             <Card title="Details">
               <Facts
                 of={[
-                  ...namedFields(fields).map(([name, value]) => [name, <MultiLine text={value} />] as const),
+                  ...namedFields(fields).map(([name, value]) => [name, multiLine(value)] as const),
                   ['Source', sourceText(source)],
                   ['Captured', <When at={createdAt} full />],
                   ['Conversation', conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>],
-                  ['Lead ID', <span class="mono breakable">{leadId}</span>],
+                  ['Lead ID', <code>{leadId}</code>],
                 ]}
               />
             </Card>
             <Card title="Deliveries">
               <FailureNotice failure={attempts.failure} retry={attempts.reload} />
-              {attempts.value?.length === 0 && (
-                <Empty icon="deliveries" title="Not sent yet">
-                  <p>Send it to a destination below.</p>
-                </Empty>
-              )}
+              {attempts.value?.length === 0 && <Empty icon="deliveries" title="Not sent yet" />}
               {[...byDelivery].map(([deliveryId, ofDelivery]) => (
                 <section key={deliveryId} class="stack" aria-label={destinationOf(ofDelivery[0]?.subscriptionId)}>
                   <h3>
@@ -67,7 +59,7 @@ export function LeadView({ leadId }: { leadId: string }) {
   )
 }
 
-const MultiLine = ({ text }: { text: string }) => (
+const multiLine = (text: string) => (
   <span class="multi-line" dir="auto">
     {text}
   </span>

@@ -164,7 +164,7 @@ function Held({ held }: { held: Loaded<string[]> }) {
       {(lines) => {
         const kinds = lines.map((line) => (JSON.parse(line) as { kind: string }).kind)
         return lines.length === 0 ? (
-          <p>Nothing is held about this person.</p>
+          <p>Nothing is stored about this person.</p>
         ) : (
           <Facts
             of={kindNames.map(([kind, label]) => [label, kinds.filter((each) => each === kind).length || undefined])}
@@ -201,7 +201,7 @@ function Progress({ first }: { first: Erasure }) {
       )}
       <Facts
         of={[
-          ['Erasure', <span class="mono breakable">{erasure.erasureId}</span>],
+          ['Erasure', <code>{erasure.erasureId}</code>],
           ['Requested', [<When key="at" at={erasure.requestedAt} full />, `, by ${erasure.requestedBy}`]],
         ]}
       />

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Report, ReportRow } from '#proto/messaging/v1/messaging_pb.js'
-import { countOf, formatDistance, locale } from '../time.ts'
+import { countOf, formatDistance, formatNumber, locale } from '../time.ts'
 import { Segments, SelectField } from '../ui/form.tsx'
 import { Card, Empty } from '../ui/page.tsx'
 
@@ -10,13 +10,14 @@ const score = (value: number | undefined) =>
 
 /** The figures that a chart can show. Each has a name, and a function that writes its value. */
 const measures = {
-  conversations: ['Conversations', String],
+  conversations: ['Conversations', formatNumber],
   medianAnswerSeconds: ['Median time to the first answer', duration],
   p90AnswerSeconds: ['90 % of first answers within', duration],
   meanRating: ['Mean rating', score],
 } as const
 type Measure = keyof typeof measures
 
+const date = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' })
 const weekday = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', timeZone: 'UTC' })
 const groups = {
   day: { title: 'Day', grouping: 'by day', nameOf: ({ name }: ReportRow) => weekday.format(new Date(name)) },
@@ -42,7 +43,11 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
   return (
     <>
       <dl class="stack figures">
-        <Figure name="Conversations" value={String(total.conversations)} more={`${total.answered} answered`} />
+        <Figure
+          name="Conversations"
+          value={formatNumber(total.conversations)}
+          more={`${formatNumber(total.answered)} answered`}
+        />
         <Figure name="Median first answer" value={duration(total.medianAnswerSeconds)} more="half came sooner" />
         <Figure name="Nine in ten within" value={duration(total.p90AnswerSeconds)} more="one in ten took longer" />
         <Figure
@@ -97,11 +102,11 @@ function Figure({ name, value, more }: { name: string; value: string; more: stri
 
 const columns = ['Conversations', 'Answered', 'Median', '90 % within', 'Ratings', 'Mean']
 const cellsOf = (row: ReportRow) => [
-  row.conversations,
-  row.answered,
+  formatNumber(row.conversations),
+  formatNumber(row.answered),
   duration(row.medianAnswerSeconds),
   duration(row.p90AnswerSeconds),
-  row.ratings,
+  formatNumber(row.ratings),
   score(row.meanRating),
 ]
 
@@ -124,7 +129,7 @@ function FigureTable({ group, rows }: { group: Group; rows: readonly ReportRow[]
           {rows.map((row) => (
             <tr key={row.name} class={row.conversations === 0 ? 'zero' : undefined}>
               <th scope="row">
-                <bdi>{group === 'day' ? row.name : nameOf(row)}</bdi>
+                <bdi>{group === 'day' ? date.format(new Date(row.name)) : nameOf(row)}</bdi>
               </th>
               {cellsOf(row).map((cell, index) => (
                 <td key={index}>{cell}</td>

@@ -10,12 +10,7 @@ import { Button, FailureNotice, Loading, Page } from '../ui/page.tsx'
 import { Figures } from './figures.tsx'
 import { toCsv } from './report-csv.ts'
 
-const periods = [
-  ['7', '7 days'],
-  ['14', '14 days'],
-  ['28', '28 days'],
-] as const
-
+const periods = [7, 14, 28].map((days) => [String(days), `${days} days`] as const)
 const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
 
 /** Shows how many conversations began, how soon they were answered, and how they were rated. */

@@ -29,8 +29,8 @@ export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
       {droppedHeaders.length > 0 && (
         <Notice tone="warning">
           The destination moved to another scheme, host or port, so these headers were removed:{' '}
-          <span class="mono breakable">{droppedHeaders.join(', ')}</span>. Their values belonged to the previous one.
-          Enter the values for the new destination.
+          <code>{droppedHeaders.join(', ')}</code>. Their values belonged to the previous one. Enter the values for the
+          new destination.
         </Notice>
       )}
       <Entries

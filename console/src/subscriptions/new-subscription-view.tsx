@@ -4,7 +4,7 @@ import { backTo, pathOf } from '../router.ts'
 import { CopyOnce } from '../ui/dialog.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Page } from '../ui/page.tsx'
-import { formFields } from './policy-fields.tsx'
+import { formFields, ofLead } from './policy-fields.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
 
 /** Form for a new lead subscription, with the fields of the installations' forms, or for a new hook. */
@@ -41,7 +41,7 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
               destinationUrl: '',
               fields,
               automatic: !isHook,
-              policy: { types: isHook ? [] : ['lead.ready-for-delivery'], sources: [], installations: [] },
+              policy: { types: isHook ? [] : [ofLead], sources: [], installations: [] },
               maxPerSecond: '',
               disableAfterNotFound: '5',
             }}

@@ -2,9 +2,10 @@ import type { Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
 import { useConsole } from '../console-context.ts'
 import { websiteName } from '../installations/installation-words.ts'
-import { translate } from '../language.ts'
 import { SelectField, Toggle } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
+import { Facts } from '../ui/page.tsx'
+import { eventText } from './subscription-words.ts'
 
 /** What a destination receives by itself. */
 export interface PolicyInput {
@@ -14,7 +15,7 @@ export interface PolicyInput {
 }
 
 /** Has a choice of its own. */
-const ofLead = 'lead.ready-for-delivery'
+export const ofLead = 'lead.ready-for-delivery'
 const leadTypes = leadEventTypes.filter((type) => type !== ofLead)
 const hookTypes = Object.keys(eventList).filter((type) => type !== ofLead)
 
@@ -27,9 +28,9 @@ const sources: [string, string][] = [
 ]
 
 /** Loads the installations of the workspace, whose forms have the fields of leads. */
-export function useInstallations(): Installation[] {
+export function useInstallations(everyMs?: number): Installation[] {
   const { api } = useConsole()
-  return useLoad(async () => (await api.workspaces.listInstallations({})).installations, []).value ?? []
+  return useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], everyMs).value ?? []
 }
 
 export const formFields = (installations: Installation[]): string[] => [
@@ -49,6 +50,7 @@ interface PolicyFieldsProps {
 
 /** Choices of events and, for a lead subscription, of the leads that they are about. */
 export function PolicyFields({ policy, isHook, installations, onChange }: PolicyFieldsProps) {
+  const types = isHook ? hookTypes : leadTypes
   const toggle = (type: string, isChosen: boolean) =>
     onChange({
       ...policy,
@@ -60,15 +62,18 @@ export function PolicyFields({ policy, isHook, installations, onChange }: Policy
   ]
   return (
     <>
-      {(isHook ? hookTypes : leadTypes).map((type) => (
+      {types.map((type) => (
         <Toggle
           key={type}
-          label={type}
-          hint={`Sent when: ${translate(eventList[type]!)}.`}
+          label={eventText(type)}
           checked={policy.types.includes(type)}
           onChange={(isChosen) => toggle(type, isChosen)}
         />
       ))}
+      <details>
+        <summary>More</summary>
+        <Facts of={types.map((type) => [eventText(type), <code>{type}</code>])} />
+      </details>
       {!isHook && (
         <>
           <SelectField

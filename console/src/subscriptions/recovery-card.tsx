@@ -2,41 +2,31 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
+import { periods } from '../deliveries/deliveries-view.tsx'
 import { hoursAgo } from '../time.ts'
+import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/form.tsx'
-import { useAction } from '../ui/load.tsx'
-import { Button, Card, FailureNotice, Notice, When } from '../ui/page.tsx'
+import { Card, Notice, When } from '../ui/page.tsx'
 import type { SubscriptionPart } from './destinations.ts'
 import { countOfDeliveries } from './subscription-words.ts'
-
-const periods = [
-  ['1', 'last hour'],
-  ['24', 'last 24 hours'],
-  ['168', 'last 7 days'],
-  ['720', 'last 30 days'],
-] as const
 
 /** Counts the failed deliveries of a period, and sends them again after a confirmation. */
 export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, recovery, status } = subscription
-  const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
+  const { api } = useConsole()
   const [hours, setHours] = useState('24')
   const [counted, setCounted] = useState<{ count: number; since: Timestamp }>()
 
-  const count = () =>
-    run(async () => {
-      const since = hoursAgo(Number(hours))
-      const found = await api.leads.recoverDeliveries({ subscriptionId, since, preview: true })
-      setCounted({ count: found.count, since })
-    })
-  const recover = (since: Timestamp) =>
-    run(async () => {
-      await api.leads.recoverDeliveries({ subscriptionId, since })
-      setCounted(undefined)
-      announcer.say('Recovery started.')
-      await onChanged()
-    })
+  async function count() {
+    const since = hoursAgo(Number(hours))
+    const found = await api.leads.recoverDeliveries({ subscriptionId, since, preview: true })
+    setCounted({ count: found.count, since })
+  }
+  async function recover(since: Timestamp) {
+    await api.leads.recoverDeliveries({ subscriptionId, since })
+    setCounted(undefined)
+    await onChanged()
+  }
 
   return (
     <Card title="Send failed deliveries again">
@@ -49,7 +39,7 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
       )}
       <div class="bar">
         <SelectField
-          label="Created in the"
+          label="Created"
           value={hours}
           options={periods}
           onChange={(value) => {
@@ -57,7 +47,7 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
             setCounted(undefined)
           }}
         />
-        <Button disabled={busy} onClick={count} text="Count deliveries" />
+        <ActionButton kind="" act={count} text="Count deliveries" />
       </div>
       <div role="status">
         {counted && (
@@ -66,7 +56,12 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
             action={
               counted.count > 0 &&
               status === SubscriptionStatus.ENABLED && (
-                <Button kind="primary" disabled={busy} onClick={() => void recover(counted.since)} text="Send again" />
+                <ActionButton
+                  kind="primary"
+                  act={() => recover(counted.since)}
+                  done="Recovery started."
+                  text="Send again"
+                />
               )
             }
           >
@@ -75,7 +70,6 @@ export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
           </Notice>
         )}
       </div>
-      <FailureNotice failure={failure} />
     </Card>
   )
 }

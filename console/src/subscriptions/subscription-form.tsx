@@ -4,15 +4,13 @@ import { useConsole } from '../console-context.ts'
 import { EntryList, Form, NameField, numberProblem, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 import { Card, Notice } from '../ui/page.tsx'
-import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
+import { formFields, ofLead, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
 import { commonFields, destinationProblem, fieldProblem } from './subscription-words.ts'
 
 const newUrlHint =
   'Receives a POST request for each lead or event. Must resolve to a public address; checked now and at each delivery. Stored encrypted; later, only scheme and host are shown.'
 const changedUrlHint =
   'If empty, the present URL stays. Another scheme, host or port removes the custom headers; the signing secret stays.'
-
-const ready = 'lead.ready-for-delivery'
 
 export interface SubscriptionInput {
   name: string
@@ -76,7 +74,7 @@ export function SubscriptionForm(props: SubscriptionFormProps) {
         checked={form.draft.automatic}
         onChange={(automatic) => {
           // Another client may have chosen a policy without this event.
-          const types = automatic ? [...new Set([ready, ...policy.types])] : policy.types
+          const types = automatic ? [...new Set([ofLead, ...policy.types])] : policy.types
           set({ automatic, policy: { ...policy, types } })
         }}
       />
@@ -129,7 +127,7 @@ function ExampleEvent({ mappedFields, sentNames }: { mappedFields: string[]; sen
   const mapping = { mappedFields, sentNames }
   const fields = lead ? sentFields(lead.fields, mapping) : sampleFields(mapping)
   const body = {
-    eventType: 'lead.ready-for-delivery',
+    eventType: ofLead,
     id: 'dlv_…',
     contractVersion: '1.0',
     occurredAt: '…',

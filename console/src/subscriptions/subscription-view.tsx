@@ -77,7 +77,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
           enabled={isEnabled}
           what="this destination"
           action="Disable"
-          explanation="Nothing more is sent to this destination. Deliveries are held, not lost, and are sent when you enable it again. A delivery in progress still finishes."
+          explanation="Nothing more is sent to this destination. Deliveries wait, and are sent when you enable it again. A delivery in progress still finishes."
           done={['Destination enabled.', 'Destination disabled.']}
           set={set}
         />
@@ -93,10 +93,10 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
           {heldDeliveries > 0
             ? countOfDeliveries(
                 heldDeliveries,
-                '# delivery is held and will be sent when you enable it.',
-                '# deliveries are held and will be sent when you enable it.',
+                '# delivery waits and will be sent when you enable it.',
+                '# deliveries wait and will be sent when you enable it.',
               )
-            : 'New deliveries are held, not lost.'}
+            : 'New deliveries wait.'}
         </Notice>
       )}
     </Card>
@@ -202,7 +202,7 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
       <ul class="stack plain-list">
         {secrets.map(({ secretId, masked, createdAt, expiresAt }) => (
           <li key={secretId}>
-            <span class="mono">{masked}</span>
+            <code>{masked}</code>
             <span class="hint">
               since <When at={createdAt} full />
               {expiresAt && ', signs until '}
@@ -243,7 +243,7 @@ function AuditCard({ audit }: { audit: SubscriptionAudit[] }) {
             </span>
             <span class="hint">
               <When at={at} full />
-              {attemptId && <span class="mono breakable"> {attemptId}</span>}
+              {attemptId && <code> {attemptId}</code>}
             </span>
           </li>
         ))}

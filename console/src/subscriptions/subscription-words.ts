@@ -1,5 +1,7 @@
 import { DisabledReason } from '#proto/lead/v1/subscription_pb.js'
 import { leadFieldName } from '../../../contract/lead-fields.ts'
+import { translate } from '../language.ts'
+import eventNames from '../languages/event-names.json' with { type: 'json' }
 import { countOf, formatNumber } from '../time.ts'
 
 const reasons: Partial<Record<DisabledReason, string>> = {
@@ -9,6 +11,11 @@ const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.FAILING]: 'Every attempt failed for five days. Check the destination, then enable it again.',
   [DisabledReason.GONE]: 'The destination is gone (410, or repeated 404). Check its URL, then enable it again.',
 }
+
+const names: Record<string, string> = eventNames
+
+/** Returns the words for a type of events. A delivery without one is a test. */
+export const eventText = (type = 'test') => translate(names[type] ?? type)
 
 const countedMax = 10_000
 

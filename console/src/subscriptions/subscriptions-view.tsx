@@ -6,28 +6,28 @@ import { EnabledTag } from '../ui/dialog.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Empty, Icon, Page, RowText } from '../ui/page.tsx'
 import { listSubscriptions, nameOf } from './destinations.ts'
-import { countOfDeliveries, disabledText } from './subscription-words.ts'
+import { ofLead } from './policy-fields.tsx'
+import { countOfDeliveries, disabledText, eventText } from './subscription-words.ts'
 
 export function SubscriptionsView() {
   const { api } = useConsole()
   const list = useLoad(() => listSubscriptions(api), [])
-  const create = (
-    <>
-      <a class="button" href={pathOf({ view: 'new-hook' })}>
-        <Icon name="plus" />
-        New event hook
-      </a>
-      <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
-        <Icon name="plus" />
-        New destination
-      </a>
-    </>
-  )
   return (
     <Page
       title={areaName('subscriptions')}
       lead="Where leads and events are sent, and what each one receives."
-      actions={create}
+      actions={
+        <>
+          <a class="button" href={pathOf({ view: 'new-hook' })}>
+            <Icon name="plus" />
+            New event hook
+          </a>
+          <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
+            <Icon name="plus" />
+            New destination
+          </a>
+        </>
+      }
     >
       <WhenLoaded loaded={list} what="destinations">
         {({ subscriptions, hooks }) =>
@@ -41,7 +41,12 @@ export function SubscriptionsView() {
               {hooks.length > 0 && <h2>Event hooks</h2>}
               <ul class="table">
                 {hooks.map((each) => (
-                  <Row key={each.hookId} id={each.hookId} destination={each} text={each.eventTypes.join(', ')} />
+                  <Row
+                    key={each.hookId}
+                    id={each.hookId}
+                    destination={each}
+                    text={each.eventTypes.map(eventText).join(', ')}
+                  />
                 ))}
               </ul>
             </>
@@ -49,7 +54,6 @@ export function SubscriptionsView() {
             <Empty icon="subscriptions" title="No destinations yet">
               <p>A destination gets leads on your server. Each request is signed with a shared secret.</p>
               <p>An event hook sends events of conversations, leads and destinations.</p>
-              {create}
             </Empty>
           )
         }
@@ -59,11 +63,11 @@ export function SubscriptionsView() {
 }
 
 function textOf({ mappedFields, automatic, policy }: Subscription) {
-  const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
+  const types = policy?.types ?? []
   return [
-    automatic && policy?.types.includes('lead.ready-for-delivery') ? 'Every lead' : 'On request',
+    automatic && types.includes(ofLead) ? 'Every lead' : 'On request',
     mappedFields.join(', ') || 'no fields, only the reference',
-    ...(others.length > 0 ? [others.join(', ')] : []),
+    ...types.filter((type) => type !== ofLead).map(eventText),
   ].join(' · ')
 }
 
@@ -80,7 +84,7 @@ function Row({ id, destination, text }: { id: string; destination: Subscription 
           {text}
           {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
         </RowText>
-        {heldDeliveries > 0 && <span class="tag warn">{countOfDeliveries(heldDeliveries, '# held')}</span>}
+        {heldDeliveries > 0 && <span class="tag warn">{countOfDeliveries(heldDeliveries, '# waiting')}</span>}
       </a>
     </li>
   )

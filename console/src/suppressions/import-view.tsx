@@ -98,50 +98,52 @@ export function SuppressionImportView() {
           onChange={setReason}
         />
       </Card>
-      {text.trim() !== '' && (
-        <Card title={isBegun ? 'Import' : 'Preview'}>
+      <Card title={isBegun ? 'Import' : 'Preview'}>
+        {text.trim() === '' ? (
+          <p class="hint">Enter people above, or choose a file.</p>
+        ) : (
           <ListPreview list={list} rejected={progress.rejected} />
-          {busy && (
-            <div class="stack">
-              <progress class="progress" max={total} value={progress.done} aria-label="Import" />
-              <span class="hint" key={progress.done}>
-                {countOf(progress.done, '# entry', '# entries')} of {countOf(total, '# entry', '# entries')}
-              </span>
-            </div>
-          )}
-          {failure && (
-            <Notice tone="warning">
-              Stopped after {countOf(progress.done, '# entry', '# entries')}. Continue when the problem is solved;
-              nothing is added twice.
+        )}
+        {busy && (
+          <div class="stack">
+            <progress class="progress" max={total} value={progress.done} aria-label="Import" />
+            <span class="hint" key={progress.done}>
+              {countOf(progress.done, '# entry', '# entries')} of {countOf(total, '# entry', '# entries')}
+            </span>
+          </div>
+        )}
+        {failure && (
+          <Notice tone="warning">
+            Stopped after {countOf(progress.done, '# entry', '# entries')}. Continue when the problem is solved; nothing
+            is added twice.
+          </Notice>
+        )}
+        <FailureNotice failure={failure} />
+        {isDone ? (
+          <>
+            <Notice tone="success">
+              {countOf(progress.added, '# entry added.', '# entries added.')}{' '}
+              {countOf(progress.existing, '# entry was on the list already.', '# entries were on the list already.')}
             </Notice>
-          )}
-          <FailureNotice failure={failure} />
-          {isDone ? (
-            <>
-              <Notice tone="success">
-                {countOf(progress.added, '# entry added.', '# entries added.')}{' '}
-                {countOf(progress.existing, '# entry was on the list already.', '# entries were on the list already.')}
-              </Notice>
-              <div class="line">
-                <a class="button primary" href={pathOf({ view: 'suppressions' })}>
-                  Show the list
-                </a>
-                <Button onClick={reset}>Import another list</Button>
-              </div>
-            </>
-          ) : (
             <div class="line">
-              <Button
-                kind="primary"
-                disabled={busy || total === 0}
-                onClick={start}
-                text={isBegun ? 'Continue' : countOf(total, 'Import # entry', 'Import # entries')}
-              />
-              {isBegun && !busy && <Button onClick={reset}>Start over</Button>}
+              <a class="button primary" href={pathOf({ view: 'suppressions' })}>
+                Show the list
+              </a>
+              <Button onClick={reset}>Import another list</Button>
             </div>
-          )}
-        </Card>
-      )}
+          </>
+        ) : (
+          <div class="line">
+            <Button
+              kind="primary"
+              disabled={busy || total === 0}
+              onClick={start}
+              text={isBegun ? 'Continue' : countOf(total, 'Import # entry', 'Import # entries')}
+            />
+            {isBegun && !busy && <Button onClick={reset}>Start over</Button>}
+          </div>
+        )}
+      </Card>
     </Page>
   )
 }

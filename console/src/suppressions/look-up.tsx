@@ -141,6 +141,6 @@ export function RemoveEntry({ suppression, onChanged }: RemoveEntryProps) {
 
 export const SuppressionFacts = ({ suppression }: { suppression: Suppression }) => (
   <RowText title={suppression.reason || 'No reason given'}>
-    added by {suppression.addedBy} · <span class="mono">{suppression.suppressionId}</span>
+    added by {suppression.addedBy} · <code>{suppression.suppressionId}</code>
   </RowText>
 )

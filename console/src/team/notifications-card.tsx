@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
 import type { GetOwnNotificationsResponse as Own } from '#proto/operator/v1/operator_pb.js'
 import { useConsole } from '../console-context.ts'
+import { ActionButton } from '../ui/dialog.tsx'
 import { Form, numberProblem, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
-import { useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
-import { Button, Card, FailureNotice, Notice } from '../ui/page.tsx'
+import { useLoad, WhenLoaded } from '../ui/load.tsx'
+import { Card, Notice } from '../ui/page.tsx'
 
 const details = [
   ['nothing', 'Nothing'],
@@ -29,18 +30,16 @@ export function NotificationsCard() {
 
 function ThisBrowser({ own, onChange }: { own: Own; onChange: () => Promise<void> }) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
   const [problem, setProblem] = useState<PushProblem>()
-  const change = () =>
-    run(async () => {
-      setProblem(undefined)
-      const found = own.pushed ? undefined : await subscribeBrowser(own.publicKey)
-      if (typeof found === 'string') return setProblem(found)
-      await api.operators.setPushSubscription(found ? { endpoint: found.endpoint!, ...found.keys } : {})
-      if (!found) await unsubscribeBrowser()
-      announcer.say(found ? 'This browser gets pushes.' : 'This browser gets no more pushes.')
-      await onChange()
-    })
+  async function change() {
+    setProblem(undefined)
+    const found = own.pushed ? undefined : await subscribeBrowser(own.publicKey)
+    if (typeof found === 'string') return setProblem(found)
+    await api.operators.setPushSubscription(found ? { endpoint: found.endpoint!, ...found.keys } : {})
+    if (!found) await unsubscribeBrowser()
+    announcer.say(found ? 'This browser gets pushes.' : 'This browser gets no more pushes.')
+    await onChange()
+  }
   return (
     <>
       <p class="hint">
@@ -49,15 +48,9 @@ function ThisBrowser({ own, onChange }: { own: Own; onChange: () => Promise<void
           : 'This browser gets no pushes. Turn them on in each browser that you use.'}
       </p>
       <div class="line">
-        <Button
-          kind="small"
-          disabled={busy}
-          onClick={change}
-          text={own.pushed ? 'Turn off pushes here' : 'Turn on pushes here'}
-        />
+        <ActionButton act={change} text={own.pushed ? 'Turn off pushes here' : 'Turn on pushes here'} />
       </div>
       {problem && <Notice tone="warning">{pushProblems[problem]}</Notice>}
-      <FailureNotice failure={failure} />
     </>
   )
 }

@@ -4,8 +4,8 @@ import type { Passkey } from '#proto/operator/v1/operator_pb.js'
 import { useConsole } from '../console-context.ts'
 import { ActionButton } from '../ui/dialog.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
-import { useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
-import { Button, Card, FailureNotice, Notice, RowText, When } from '../ui/page.tsx'
+import { useLoad, WhenLoaded } from '../ui/load.tsx'
+import { Card, Notice, RowText, When } from '../ui/page.tsx'
 import { NotificationsCard } from './notifications-card.tsx'
 
 export function OwnAccount({ onChange }: { onChange: () => void }) {
@@ -57,26 +57,25 @@ function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSav
 
 function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () => Promise<void> }) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
   const [refusal, setRefusal] = useState<string>()
-  const add = () =>
-    run(async () => {
-      setRefusal(undefined)
-      const { optionsJson } = await api.operators.beginPasskey({ origin: location.origin })
-      const response = await startRegistration({ optionsJSON: JSON.parse(optionsJson) }).catch((error: Error) => {
-        setRefusal(
-          error.name === 'InvalidStateError'
-            ? 'This device has a passkey of yours already.'
-            : 'No passkey was made. Your browser needs https, and a screen lock or a security key.',
-        )
-      })
-      if (!response) return
-      await api.operators.addPasskey({ responseJson: JSON.stringify(response), name: deviceName() })
-      announcer.say('Passkey added.')
-      await onChange()
+  async function add() {
+    setRefusal(undefined)
+    const { optionsJson } = await api.operators.beginPasskey({ origin: location.origin })
+    const response = await startRegistration({ optionsJSON: JSON.parse(optionsJson) }).catch((error: Error) => {
+      setRefusal(
+        error.name === 'InvalidStateError'
+          ? 'This device has a passkey of yours already.'
+          : 'No passkey was made. Your browser needs https, and a screen lock or a security key.',
+      )
     })
+    if (!response) return
+    const [name = 'This device'] = /iPhone|iPad|Android|Windows|Mac|Linux/.exec(navigator.userAgent) ?? []
+    await api.operators.addPasskey({ responseJson: JSON.stringify(response), name })
+    announcer.say('Passkey added.')
+    await onChange()
+  }
   return (
-    <Card title="Your passkeys" actions={<Button kind="small" disabled={busy} onClick={add} text="Add a passkey" />}>
+    <Card title="Your passkeys" actions={<ActionButton act={add} text="Add a passkey" />}>
       {passkeys.length === 0 && <p class="hint">Sign in with your fingerprint, your face or a key, without a link.</p>}
       <ul class="table">
         {passkeys.map(({ passkeyId, name, createdAt, usedAt }) => (
@@ -99,13 +98,6 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
         ))}
       </ul>
       {refusal && <Notice tone="warning">{refusal}</Notice>}
-      <FailureNotice failure={failure} />
     </Card>
   )
-}
-
-/** The device of this browser, in words, for example `iPhone`. */
-function deviceName() {
-  const [device = 'This device'] = /iPhone|iPad|Android|Windows|Mac|Linux/.exec(navigator.userAgent) ?? []
-  return device
 }

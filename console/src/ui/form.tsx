@@ -363,9 +363,7 @@ export function Entries({ of, disabled, onRemove }: EntriesProps) {
     <ul class="entries">
       {of.map(([name, text]) => (
         <li key={name}>
-          <span class="mono breakable" dir="auto">
-            {text}
-          </span>
+          <code dir="auto">{text}</code>
           <IconButton icon="close" label={`Remove ${name}`} disabled={disabled} onClick={() => onRemove(name)} />
         </li>
       ))}

@@ -17,7 +17,7 @@ const retentionHints: Record<RetentionKind, string> = {
   leads: 'After they were captured. Their deliveries are removed too.',
   emptySessions: 'After they ended.',
   audit: 'The history of destinations and records of erasures.',
-  heldDeliveries: 'Deliveries that wait for a destination that is off.',
+  heldDeliveries: 'Deliveries that wait for a disabled destination.',
 }
 const retentionKinds = Object.keys(retentionHints) as RetentionKind[]
 
@@ -44,7 +44,7 @@ export function WorkspaceView({ onRenamed }: { onRenamed: () => void }) {
   return (
     <Page
       title={loaded.value?.workspace?.name ?? areaName('workspace')}
-      lead={<span class="mono">{session.workspaceId}</span>}
+      lead={<code>{session.workspaceId}</code>}
       actions={
         <a class="button" href={pathOf({ view: 'changes' })}>
           Changes

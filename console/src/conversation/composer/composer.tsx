@@ -5,7 +5,7 @@ import { newOperationId } from '../../operations.ts'
 import { pathOf } from '../../router.ts'
 import { countOf } from '../../time.ts'
 import { useAction, useLoad } from '../../ui/load.tsx'
-import { Button, FailureNotice, Icon } from '../../ui/page.tsx'
+import { Button, FailureNotice } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
 
 const maxLength = 4000
@@ -163,9 +163,13 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
             }
           }}
         />
-        <Button type="submit" kind="primary send" disabled={!sendable} aria-label={isNote ? 'Add note' : 'Send'}>
-          <Icon name="send" />
-        </Button>
+        <Button
+          type="submit"
+          kind="primary send"
+          icon="send"
+          disabled={!sendable}
+          aria-label={isNote ? 'Add note' : 'Send'}
+        />
       </div>
       <div class="composer-foot">
         <p class={left < 0 ? 'hint field-error' : 'hint'} id="composer-hint">

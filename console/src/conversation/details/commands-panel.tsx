@@ -6,7 +6,7 @@ import { isComposing } from '../../../../browser/chat/composing.ts'
 import type { Api } from '../../api.ts'
 import { useConsole } from '../../console-context.ts'
 import { formatDistance, millisecondsOf } from '../../time.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { ActionButton, Dialog } from '../../ui/dialog.tsx'
 import { Form, TextField, useForm } from '../../ui/form.tsx'
 import { useAction, useLoad, usePolling } from '../../ui/load.tsx'
 import { Button, FailureNotice, Icon, When } from '../../ui/page.tsx'
@@ -108,7 +108,6 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
 
 function CommandItem({ command, onChanged }: { command: Command; onChanged: () => Promise<void> }) {
   const { api } = useConsole()
-  const { busy, failure, run } = useAction()
   const { commandId, state, purpose, label, url, requestedAt, expiresAt } = command
   const about = purpose || label || url || ''
   const left = millisecondsOf(expiresAt) - Date.now()
@@ -122,12 +121,10 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
       </div>
       {about && <p class="breakable">{about}</p>}
       {isOpen(command) && left > 0 && <p class="hint">Expires in {formatDistance(left)}</p>}
-      <FailureNotice failure={failure} />
       {state === 'requested' && (
-        <Button
+        <ActionButton
           kind="ghost small"
-          disabled={busy}
-          onClick={() => run(() => api.commands.cancelCommand({ commandId })).then(onChanged)}
+          act={() => api.commands.cancelCommand({ commandId }).finally(onChanged)}
           text="Cancel request"
         />
       )}

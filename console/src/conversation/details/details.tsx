@@ -8,6 +8,7 @@ import {
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../../browser/chat/linkify.ts'
 import { useConsole } from '../../console-context.ts'
+import { namedFields } from '../../leads/lead-titles.ts'
 import { pathOf } from '../../router.ts'
 import { EntryList, SelectField } from '../../ui/form.tsx'
 import { HiddenData, useAction, useLoad, usePolling } from '../../ui/load.tsx'
@@ -160,7 +161,7 @@ function IdentitySection({ session }: { session: Session }) {
         <Facts
           of={[
             ['Name', displayName],
-            ['Subject', externalSubject && <span class="mono">{externalSubject}</span>],
+            ['Subject', externalSubject && <code>{externalSubject}</code>],
             ['Verified', verifiedAt && <When at={verifiedAt} />],
             ...facts.map(([key, value]) => [key, String(value)] as const),
           ]}
@@ -182,16 +183,16 @@ const mailStates: Record<string, string> = {
 
 function ContactSection({ contact, mail }: { contact: ConversationContact | undefined; mail: AnswerMail | undefined }) {
   if (!contact) return null
+  const { name = '', email = '', leadId } = contact
   const mailState = mail && mailStates[mail.state]
   return (
     <section class="details-section">
       <h3>Contact details</h3>
       <Facts
         of={[
-          ['Name', contact.name && <bdi>{contact.name}</bdi>],
-          ['E-mail', contact.email && <span class="breakable">{contact.email}</span>],
+          ...namedFields({ name, email }).map(([word, value]) => [word, value && <bdi>{value}</bdi>] as const),
           ['Unseen answer', mailState && [mailState, ', ', <When key="at" at={mail.at} />]],
-          ['Lead', <a href={pathOf({ view: 'lead', leadId: contact.leadId })}>Show lead</a>],
+          ['Lead', <a href={pathOf({ view: 'lead', leadId })}>Show lead</a>],
         ]}
       />
       <p class="hint">The visitor wrote this in a form. Nobody has verified it.</p>
@@ -282,8 +283,8 @@ function SessionSection({ session }: { session: Session }) {
           ['Expired', state === 'expired' && <When at={expiresAt} />],
           ['Site', origin],
           ['Language', locale],
-          ['Website', <span class="mono">{publicSiteKey}</span>],
-          ['Session ID', <span class="mono breakable">{sessionId}</span>],
+          ['Website', <code>{publicSiteKey}</code>],
+          ['Session ID', <code>{sessionId}</code>],
         ]}
       />
     </Folded>

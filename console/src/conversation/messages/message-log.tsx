@@ -6,7 +6,7 @@ import { useConsole } from '../../console-context.ts'
 import { namedFields } from '../../leads/lead-titles.ts'
 import { pathOf } from '../../router.ts'
 import { formatDay, isSameDay } from '../../time.ts'
-import { Button, Facts, Icon, Loading, When } from '../../ui/page.tsx'
+import { Button, Facts, Loading, When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
 import { MessageItem, NoteItem, OutgoingItem } from './message-item.tsx'
 import { buildTimeline, type TimelineItem } from './timeline.ts'
@@ -94,12 +94,7 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
           </p>
         )}
       </section>
-      {hasNew && (
-        <Button kind="small to-end" onClick={scrollToEnd}>
-          <Icon name="down" />
-          New messages
-        </Button>
-      )}
+      {hasNew && <Button kind="small to-end" icon="down" onClick={scrollToEnd} text="New messages" />}
     </div>
   )
 }

@@ -48,8 +48,6 @@ export function icon(path: string, className = 'icon'): SVGSVGElement {
   return svg
 }
 
-export const chatIcon =
-  'M12 3c5.2 0 9.4 3.6 9.4 8s-4.2 8-9.4 8c-1 0-2 0-3-.4L4.3 21l1-4c-1.7-1.4-2.7-3.6-2.7-6 0-4.4 4.2-8 9.4-8ZM6.6 11a1.2 1.2 0 1 0 2.4 0 1.2 1.2 0 1 0-2.4 0m4.2 0a1.2 1.2 0 1 0 2.4 0 1.2 1.2 0 1 0-2.4 0m4.2 0a1.2 1.2 0 1 0 2.4 0 1.2 1.2 0 1 0-2.4 0'
 export const collapseIcon = 'M6 9.5l6 6 6-6'
 export const soundIcon = 'M6.5 16.5V11a5.5 5.5 0 0 1 11 0v5.5L19 18H5Z M10.3 20.5a1.9 1.9 0 0 0 3.4 0'
 export const soundOffIcon = `${soundIcon} M4.5 4.5l15 15`

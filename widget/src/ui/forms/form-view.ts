@@ -2,10 +2,16 @@ import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { FormDefinition, FormField, FormState } from '../../vocabulary/types.ts'
 import { box, button, element, setAttributes, showText } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
+import { languageOf } from '../languages/locale-choice.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
+import usualLabels from './usual-labels.json' with { type: 'json' }
+
+/** The labels of the usual fields in other languages. The console stores the English ones. */
+const labels: Partial<Record<string, Record<string, string>>> = usualLabels
 
 interface FormViewDeps {
   texts: WidgetTexts
+  locale: string
   form: FormDefinition
   isOffline: boolean
   onSubmit(fields: Record<string, string>): void
@@ -22,7 +28,7 @@ interface Entry {
 }
 
 /** The fields keep their values until the service has accepted the form. */
-export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: FormViewDeps) {
+export function createFormView({ texts, locale, form, isOffline, onSubmit, onSkip }: FormViewDeps) {
   const entries = form.fields.map(createEntry)
   const failure = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const submit = element('button', { class: 'primary', type: 'submit' })
@@ -92,7 +98,8 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     const control = isLong ? element('textarea', attributes) : element('input', attributes)
     const problem = element('p', { class: 'field-problem', id: `${id}-problem`, hidden: true })
     const hint = element('span', { class: 'hint' }, ` (${texts.optional})`)
-    const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
+    const name = labels[field.label]?.[languageOf(locale)] ?? field.label
+    const label = element('label', { for: id }, element('bdi', {}, name), ...(field.required ? [] : [hint]))
     const entry = { field, control, problem, box: box('form-field', label, control, problem) }
     control.addEventListener('input', () => {
       // Problems appear on submit: on blur, the submit button would move while the visitor clicks it.

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { usualFields } from '../../../../browser/chat/usual-fields.ts'
 import personRequests from '../../../../contract/person-requests.json' with { type: 'json' }
-import { widgetLocales } from '../../../../contract/widget-locales.ts'
+import { widgetLanguages, widgetLocales } from '../../../../contract/widget-locales.ts'
+import usualLabels from '../forms/usual-labels.json' with { type: 'json' }
 import { directionOf } from '../panel/shell.ts'
 import type { TextData } from '../parts.ts'
 import { loadPackagePart } from '../service-widget.ts'
@@ -68,6 +70,13 @@ describe.each(widgetLocales)('the language %s', (language) => {
     }
     compare(englishTexts, texts, '')
   })
+})
+
+it('the labels of the usual fields are in every language of the widget', () => {
+  const english = usualFields.offline.map(({ label }) => label)
+  expect(Object.keys(usualLabels)).toEqual(english)
+  for (const byLanguage of Object.values(usualLabels))
+    expect(['en', ...Object.keys(byLanguage)]).toEqual(widgetLanguages)
 })
 
 it.each(Object.keys(launcherTexts))(

@@ -1,6 +1,7 @@
+import { chatIcon } from '../../../../browser/chat/chat-icon.ts'
 import { launcherColors } from '../../../../browser/colors.ts'
 import type { WidgetConfig } from '../../vocabulary/types.ts'
-import { chatIcon, element, icon } from '../elements/elements.ts'
+import { element, icon } from '../elements/elements.ts'
 import launcherCss from './launcher.css?inline'
 
 export interface LauncherOptions {

@@ -15,6 +15,7 @@ import type { PanelParts } from './panel-parts.ts'
 interface PanelFeaturesDeps extends PanelParts {
   addStyles(css: string): void
   loadPart: LoadPart
+  locale: string
   header: Header
   log: MessageLog
   composer: Composer
@@ -272,6 +273,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       ])
     const view = late()!.createFormView({
       texts,
+      locale: deps.locale,
       form: { fields: fields.filter(isAsked) },
       isOffline: kind === 'offline',
       onSubmit: (given) => void client.submitForm(kind, { ...Object.fromEntries(written), ...given }),
