@@ -1,27 +1,18 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { PublicErrorCode } from '../../contract/errors.ts'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
 import type { Session } from '../sessions/model.ts'
 import { createTestCommands, lifetime, site } from '../test/commands.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import type { CommandState } from './model.ts'
 
-const { uri, name } = testDatabase()
 const operator = { subject: 'desk' }
 const image = imageOf('image/png', 64)
-let database: Database
-let core: ReturnType<typeof createTestCommands>
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  core = createTestCommands(database)
-})
-afterAll(() => database.close())
+const core = createTestCommands(await openTestDatabase(testDatabase()))
 
 async function navigation({ sessionId }: Session): Promise<string> {
   const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, operator)

@@ -1,13 +1,11 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { headerIssues } from './subscription-settings.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const destinationUrl = 'https://crm.example/leads'
 const reserved = [

@@ -1,13 +1,11 @@
 import { Webhook } from 'standardwebhooks'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const second = 1000
 const hour = 3_600_000

@@ -1,10 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const second = 1000
 

@@ -1,13 +1,11 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
 import { issuesOf, type TestDeliveries, testDeliveries } from '../test/deliveries.ts'
 
-const test = testDeliveries()
-beforeAll(() => test.open({ started: true }))
-beforeEach(() => test.clear())
+const test = testDeliveries({ started: true })
 
 const present = 'https://crm.example/leads?key=PATH-SECRET'
 const headers = [

@@ -1,9 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { scheduledStore } from '../test/scheduled-database.ts'
 import {
@@ -14,6 +13,8 @@ import {
   type IdempotencyStore,
   type Operation,
 } from './idempotency.ts'
+
+const database = await openTestDatabase(testDatabase())
 
 const second = 1000
 const base = { scope: ['POST /sessions', 'pk'], input: { a: 1 }, keptFor: 600 }
@@ -137,13 +138,6 @@ describe('the hash of an input', () => {
 })
 
 describe('an operation whose slow run is considered dead', () => {
-  const { uri, name } = testDatabase()
-  let database: Database
-  beforeAll(async () => {
-    database = await openTestDatabase({ uri, name })
-  })
-  afterAll(() => database.close())
-
   it('an operation whose slow run is considered dead has one result in any order of acquire, takeover, finish and release', async () => {
     const behaviours = fc.array(fc.record({ fails: fc.boolean(), retries: fc.nat({ max: 2 }) }), {
       minLength: 2,

@@ -1,14 +1,13 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
-import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
-import { createEventStore, type EventStore } from '../log/event-store.ts'
+import { createEventStore } from '../log/event-store.ts'
 import { operationKeys } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
 import { logCore } from '../test/core-with.ts'
@@ -18,16 +17,9 @@ import type { EncodedEvent } from './model.ts'
 import { replayWindowOf, type StartPoint } from './replay-window.ts'
 import { type StreamSubscription, type SubscriptionSink, streamSubscriptionsOf } from './stream-subscriptions.ts'
 
-const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })
-let database: Database
-let store: EventStore
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  store = createEventStore(database.collections)
-})
-afterAll(() => database.close())
+const database = await openTestDatabase(testDatabase())
+const store = createEventStore(database.collections)
 
 const epoch = 'e1'
 const windowEvents = 20

@@ -115,7 +115,7 @@ const rulesOfRooms = {
   'core/deliveries/subscriptions': ['C8.44'],
   'core/feed/feed': ['C8.26'],
   'core/identity/identification': ['C2.10', 'C3.26', 'C3.34', 'C4.18'],
-  'core/identity/identity-assertion-rules': ['C7.11'],
+  'core/identity/identity-assertions': ['C7.11'],
   'core/identity/identity-change': ['C3.25', 'C3.53'],
   'core/operators/accounts': ['C8.32'],
   'core/sessions/session-check': ['C3.37'],

@@ -105,14 +105,27 @@ describe('a lead', () => {
 })
 
 describe('the worker', () => {
-  it('continues after a core ends and logs no bodies or addresses', async () => {
+  it('continues after a core ends, and logs the correlation ids of attempts, and no bodies or addresses', async () => {
     const { subscriptionId } = await subscribe('/200?core-ended')
     await stack.cores[1]!.stop()
     const { leadId } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
     await stack.cores[1]!.start()
-    const log = worker.output()
-    expect(log).toContain('attempt ended')
-    for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(log).not.toContain(secret)
+    const { headers } = receiver.to('/200?core-ended')[0]!
+    const lines = () =>
+      worker
+        .output()
+        .match(/^\{.*\}$/gm)!
+        .map((line) => JSON.parse(line))
+    const attempt = await until('the line of the attempt', () =>
+      lines().find(
+        ({ msg, correlationId }) => msg === 'attempt ended' && correlationId === headers['x-correlation-id'],
+      ),
+    )
+    expect(attempt.outcome).toBe('response')
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+    for (const each of lines())
+      expect(each).toMatchObject({ level: expect.any(Number), time, part: 'delivery', msg: expect.any(String) })
+    for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(worker.output()).not.toContain(secret)
   })
 })
