@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
 import { issuesOf, type TestDeliveries, testDeliveries } from '../test/deliveries.ts'
@@ -120,33 +121,30 @@ describe('a new destination of a subscription', () => {
       { requiredKeys: [] },
     )
     const scene = await test.newScene()
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async (steps) => {
-        const { operator } = scene
-        let origin = origins[0]!
-        const value = () => `value for ${origin}`
-        const { subscriptionId } = await operator.createSubscription({
-          destinationUrl: `${origin}/x`,
-          headers: [{ name: 'x-key', value: value() }],
-        })
-        for (const { move, header } of steps) {
-          const before = origin
-          origin = move ?? origin
-          const list = { set: [{ name: 'x-key', value: value() }], keep: [{ name: 'x-key' }], none: [] }
-          const change = {
-            ...(move && { destinationUrl: `${move}/x` }),
-            ...(header && { headers: { headers: list[header] } }),
-          }
-          await operator.updateSubscription({ subscriptionId, ...change }).catch(() => {
-            origin = before
-          })
-          const { url, headers: sent } = await nextRequest({ ...scene, subscriptionId, update: undefined as never })
-          expect(new URL(url).origin).toBe(origin)
-          if (sent['x-key'] !== undefined) expect(sent['x-key']).toBe(value())
+    await forAllAsync([fc.array(step, { minLength: 1, maxLength: 6 })], runs(60, 20), async (steps) => {
+      const { operator } = scene
+      let origin = origins[0]!
+      const value = () => `value for ${origin}`
+      const { subscriptionId } = await operator.createSubscription({
+        destinationUrl: `${origin}/x`,
+        headers: [{ name: 'x-key', value: value() }],
+      })
+      for (const { move, header } of steps) {
+        const before = origin
+        origin = move ?? origin
+        const list = { set: [{ name: 'x-key', value: value() }], keep: [{ name: 'x-key' }], none: [] }
+        const change = {
+          ...(move && { destinationUrl: `${move}/x` }),
+          ...(header && { headers: { headers: list[header] } }),
         }
-      }),
-      runs(60, 20),
-    )
+        await operator.updateSubscription({ subscriptionId, ...change }).catch(() => {
+          origin = before
+        })
+        const { url, headers: sent } = await nextRequest({ ...scene, subscriptionId, update: undefined as never })
+        expect(new URL(url).origin).toBe(origin)
+        if (sent['x-key'] !== undefined) expect(sent['x-key']).toBe(value())
+      }
+    })
   })
 })
 

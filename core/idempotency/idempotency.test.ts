@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
@@ -143,40 +144,37 @@ describe('an operation whose slow run is considered dead', () => {
       minLength: 2,
       maxLength: 4,
     })
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), behaviours, async (scheduler, callers) => {
-        let now = Date.UTC(2126, 0, 2)
-        const key = randomUUID()
-        const answers: unknown[] = []
-        const run = (index: number, fails: boolean) => async (_: string, startedAt: Date) => {
-          await scheduler.schedule(Promise.resolve(), `${index} runs`)
-          if (fails) throw new Error('failed')
-          return { sessionId: `ses ${startedAt?.getTime()}`, by: index }
+    await forAllAsync([fc.scheduler(), behaviours], runs(300), async (scheduler, callers) => {
+      let now = Date.UTC(2126, 0, 2)
+      const key = randomUUID()
+      const answers: unknown[] = []
+      const run = (index: number, fails: boolean) => async (_: string, startedAt: Date) => {
+        await scheduler.schedule(Promise.resolve(), `${index} runs`)
+        if (fails) throw new Error('failed')
+        return { sessionId: `ses ${startedAt?.getTime()}`, by: index }
+      }
+      const calls = callers.map(async ({ fails, retries }, index) => {
+        const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
+        const idempotency = createIdempotency(store, () => now)
+        for (let attempt = 0; attempt <= retries; attempt += 1) {
+          // Advances the clock by more than the lease, so that all runs that started earlier are considered dead.
+          await scheduler.schedule(Promise.resolve(), `${index} begins`)
+          now += 16 * second
+          await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
+            ({ content }) => answers.push(content),
+            (error) => expect(error.message === 'failed' || error.code === 'OperationInProgress').toBe(true),
+          )
         }
-        const calls = callers.map(async ({ fails, retries }, index) => {
-          const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
-          const idempotency = createIdempotency(store, () => now)
-          for (let attempt = 0; attempt <= retries; attempt += 1) {
-            // Advances the clock by more than the lease, so that all runs that started earlier are considered dead.
-            await scheduler.schedule(Promise.resolve(), `${index} begins`)
-            now += 16 * second
-            await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
-              ({ content }) => answers.push(content),
-              (error) => expect(error.message === 'failed' || error.code === 'OperationInProgress').toBe(true),
-            )
-          }
-        })
-        await scheduler.waitFor(Promise.all(calls))
-        now += 16 * second
-        const last = await createIdempotency(createIdempotencyStore(database.collections), () => now).once({
-          ...base,
-          key,
-          run: async () => ({ sessionId: 'the last', by: -1 }),
-        })
-        for (const answer of answers) expect(answer).toEqual(last.content)
-      }),
-      runs(300),
-    )
+      })
+      await scheduler.waitFor(Promise.all(calls))
+      now += 16 * second
+      const last = await createIdempotency(createIdempotencyStore(database.collections), () => now).once({
+        ...base,
+        key,
+        run: async () => ({ sessionId: 'the last', by: -1 }),
+      })
+      for (const answer of answers) expect(answer).toEqual(last.content)
+    })
   })
 
   it('an operation whose slow run is considered dead keeps the start time of its first run until its result expires', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { banSession, findSession } from '../bans/bans.ts'
@@ -182,33 +183,30 @@ describe('an agent', () => {
 
 describe('an erasure process that lost its lease', () => {
   it('writes no visitor data to the erasure record that another core has finished', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 24 }), async (scheduler, calls) => {
-        const person = await newPerson()
-        const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
-        cores.advance(3)
-        let isOver = false
-        const working = runDueRemovals(cores.scheduledCore(scheduler)).finally(() => (isOver = true))
-        // Lets the owner of the lease make this number of database calls, then pauses it.
-        for (let call = 0; call < calls && !isOver; call += 1) {
-          await until('its next call', () => scheduler.count() > 0 || isOver)
-          if (!isOver) await scheduler.waitOne()
-        }
-        await workThrough()
-        await scheduler.waitFor(working)
-        const record = await cores.core.database.collections.erasures.findOne({ _id: erasureId })
-        expect(record).toMatchObject({ stage: 'finished' })
-        expect(record).not.toHaveProperty('traces')
-        // A core that loses the lease between the lease check and the wake-up still writes the ids of
-        // the wake-up. The sweep of wake-ups removes them within two minutes.
-        for (let sweep = 0; sweep < 2; sweep += 1) {
-          cores.advance(31)
-          await sweepWakeups(cores.core)
-        }
-        expect(await placesOf(person.old)).toEqual([])
-      }),
-      runs(40, 20),
-    )
+    await forAllAsync([fc.scheduler(), fc.integer({ min: 1, max: 24 })], runs(40, 20), async (scheduler, calls) => {
+      const person = await newPerson()
+      const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
+      cores.advance(3)
+      let isOver = false
+      const working = runDueRemovals(cores.scheduledCore(scheduler)).finally(() => (isOver = true))
+      // Lets the owner of the lease make this number of database calls, then pauses it.
+      for (let call = 0; call < calls && !isOver; call += 1) {
+        await until('its next call', () => scheduler.count() > 0 || isOver)
+        if (!isOver) await scheduler.waitOne()
+      }
+      await workThrough()
+      await scheduler.waitFor(working)
+      const record = await cores.core.database.collections.erasures.findOne({ _id: erasureId })
+      expect(record).toMatchObject({ stage: 'finished' })
+      expect(record).not.toHaveProperty('traces')
+      // A core that loses the lease between the lease check and the wake-up still writes the ids of
+      // the wake-up. The sweep of wake-ups removes them within two minutes.
+      for (let sweep = 0; sweep < 2; sweep += 1) {
+        cores.advance(31)
+        await sweepWakeups(cores.core)
+      }
+      expect(await placesOf(person.old)).toEqual([])
+    })
   })
 })
 

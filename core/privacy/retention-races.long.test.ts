@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { isLong, runs } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
@@ -97,25 +98,22 @@ describe('a message that is acknowledged during a sweep', () => {
     const { session } = await newOldConversation()
     const { conversationId } = session
     days(31)
-    await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 8 }), async (calls) => {
-        const scheduler = fc.sample(fc.scheduler(), 1)[0]!
-        const body = randomUUID()
-        let isOver = false
-        const sending = agentSend(cores.scheduledCore(scheduler), conversationId, body).finally(() => (isOver = true))
-        // Pauses the agent's call after this number of database calls.
-        for (let call = 0; call < calls && !isOver; call += 1) {
-          await until('its next call', () => scheduler.count() > 0 || isOver)
-          if (!isOver) await scheduler.waitOne()
-        }
-        await sweepOldData(cores.core)
-        await scheduler.waitFor(sending)
-        await sweepAll(cores)
-        expect(await bodiesOf(conversationId)).toContain(body)
-        days(31)
-      }),
-      runs(20),
-    )
+    await forAllAsync([fc.integer({ min: 1, max: 8 })], runs(20), async (calls) => {
+      const scheduler = fc.sample(fc.scheduler(), 1)[0]!
+      const body = randomUUID()
+      let isOver = false
+      const sending = agentSend(cores.scheduledCore(scheduler), conversationId, body).finally(() => (isOver = true))
+      // Pauses the agent's call after this number of database calls.
+      for (let call = 0; call < calls && !isOver; call += 1) {
+        await until('its next call', () => scheduler.count() > 0 || isOver)
+        if (!isOver) await scheduler.waitOne()
+      }
+      await sweepOldData(cores.core)
+      await scheduler.waitFor(sending)
+      await sweepAll(cores)
+      expect(await bodiesOf(conversationId)).toContain(body)
+      days(31)
+    })
   })
 })
 
@@ -181,8 +179,10 @@ describe('after random calls and a sweep', () => {
   })
 
   it('no document is older than allowed, and no younger conversation, lead or session is missing', async () => {
-    await fc.assert(
-      fc.asyncProperty(periods, fc.array(step, { minLength: 3, maxLength: 14 }), async (retention, steps) => {
+    await forAllAsync(
+      [periods, fc.array(step, { minLength: 3, maxLength: 14 })],
+      runs(60),
+      async (retention, steps) => {
         await keep(retention)
         const { core, workspaceId } = cores
         const { page } = await listSubscriptions(core, { workspaceId, listed: 'subscriptions' })
@@ -234,8 +234,7 @@ describe('after random calls and a sweep', () => {
         const after = new Set(await ids())
         const isOfDue = (id: string) => due.includes(id) || due.some((each) => each.startsWith('conversations'))
         expect(before.filter((id) => !after.has(id) && !isOfDue(id))).toEqual([])
-      }),
-      runs(60),
+      },
     )
   })
 })
