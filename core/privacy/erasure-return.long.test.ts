@@ -167,18 +167,16 @@ const isLive = ({ session }: Acknowledged) =>
     () => false,
   )
 
-describe('an agent', () => {
-  it('cannot find a conversation after its erasure has begun', async () => {
-    const person = await newPerson()
-    const [conversationId = ''] = person.old.slice(-1)
-    await eraseVisitor(cores.core, person.visitor, 'desk')
-    const agent = { displayName: 'Ada' }
-    const late = { conversationId, clientOperationId: randomUUID(), body: 'too late' }
-    await expect(sendAsAgent(cores.core, { ...late, agent })).rejects.toThrow('NotFound')
-    await expect(sendAsAgent(cores.core, late)).rejects.toThrow('NotFound')
-    await expect(listMessages(cores.core, conversationId, {})).rejects.toThrow('NotFound')
-    await workThrough()
-  })
+it('an agent cannot find a conversation after its erasure has begun', async () => {
+  const person = await newPerson()
+  const [conversationId = ''] = person.old.slice(-1)
+  await eraseVisitor(cores.core, person.visitor, 'desk')
+  const agent = { displayName: 'Ada' }
+  const late = { conversationId, clientOperationId: randomUUID(), body: 'too late' }
+  await expect(sendAsAgent(cores.core, { ...late, agent })).rejects.toThrow('NotFound')
+  await expect(sendAsAgent(cores.core, late)).rejects.toThrow('NotFound')
+  await expect(listMessages(cores.core, conversationId, {})).rejects.toThrow('NotFound')
+  await workThrough()
 })
 
 describe('an erasure process that lost its lease', () => {

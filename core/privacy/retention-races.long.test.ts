@@ -239,32 +239,30 @@ describe('after random calls and a sweep', () => {
   })
 })
 
-describe('the database commands of the retention and of deletions', () => {
-  it('all use an index', async () => {
-    const { core } = cores
-    await keep({ conversations: 1, leads: 1, emptySessions: 1, audit: 1, heldDeliveries: 1 })
-    await plantMarks(cores, { verified: true })
-    await cores.send(await cores.newSession(), 'young')
-    const silent = await cores.newVerified()
-    await cores.newVerified((await findSession(core, silent.sessionId)).identity!.externalSubject)
-    const { collections, scans } = await observeQueries(cores, async () => {
-      days(3)
+it('the database commands of the retention and of deletions all use an index', async () => {
+  const { core } = cores
+  await keep({ conversations: 1, leads: 1, emptySessions: 1, audit: 1, heldDeliveries: 1 })
+  await plantMarks(cores, { verified: true })
+  await cores.send(await cores.newSession(), 'young')
+  const silent = await cores.newVerified()
+  await cores.newVerified((await findSession(core, silent.sessionId)).identity!.externalSubject)
+  const { collections, scans } = await observeQueries(cores, async () => {
+    days(3)
+    await sweepAll(cores)
+    days(3)
+    await sweepAll(cores)
+    for (const [kind, id] of [
+      ['installation', cores.publicSiteKey],
+      ['connection', cores.connectionId],
+      ['workspace', cores.workspaceId],
+    ] as const) {
+      await deleteObject(core, kind, id, undefined)
       await sweepAll(cores)
-      days(3)
       await sweepAll(cores)
-      for (const [kind, id] of [
-        ['installation', cores.publicSiteKey],
-        ['connection', cores.connectionId],
-        ['workspace', cores.workspaceId],
-      ] as const) {
-        await deleteObject(core, kind, id, undefined)
-        await sweepAll(cores)
-        await sweepAll(cores)
-      }
-    })
-    expect(await core.database.collections.workspaces.countDocuments()).toBe(0)
-    for (const name of ['sessions', 'conversations', 'events', 'leads', 'deliveries', 'erasures', 'removals'])
-      expect(collections).toContain(name)
-    expect(scans).toEqual([])
+    }
   })
+  expect(await core.database.collections.workspaces.countDocuments()).toBe(0)
+  for (const name of ['sessions', 'conversations', 'events', 'leads', 'deliveries', 'erasures', 'removals'])
+    expect(collections).toContain(name)
+  expect(scans).toEqual([])
 })

@@ -142,31 +142,29 @@ describe('a grant that the service rejects as expired', () => {
   }
 })
 
-describe('after a sleep of three hours', () => {
-  it.each(['the page wakes up', 'the visitor acts', 'the visitor sends a message', 'the timers run'])(
-    'after a sleep of three hours, the client ends the session without a request when %s',
-    async (what) => {
-      const harness = start()
-      await harness.started()
-      harness.client.sendMessage('Hello')
-      await until(() => harness.states()[0] === 'queued')
-      await settled()
-      clock.sleep(night)
-      // The configuration is not part of the session.
-      const requests = () => server.requests.filter(({ path }) => !path.includes('/config/')).length
-      const before = requests()
-      if (what === 'the page wakes up') harness.signal('visible')
-      else if (what === 'the visitor acts') harness.client.markRead()
-      else if (what === 'the visitor sends a message') {
-        expect(() => harness.client.sendMessage('Hello?')).toThrow('session_ended')
-      } else clock.advance(1)
-      expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
-      expect(harness.client.canStartNew()).toBe(true)
-      await settled()
-      expect(requests()).toBe(before)
-      await harness.client.startNew()
-      await until(() => isOnline(harness))
-      expect(server.seen('POST /sessions')).toHaveLength(2)
-    },
-  )
-})
+it.each(['the page wakes up', 'the visitor acts', 'the visitor sends a message', 'the timers run'])(
+  'after a sleep of three hours after a sleep of three hours, the client ends the session without a request when %s',
+  async (what) => {
+    const harness = start()
+    await harness.started()
+    harness.client.sendMessage('Hello')
+    await until(() => harness.states()[0] === 'queued')
+    await settled()
+    clock.sleep(night)
+    // The configuration is not part of the session.
+    const requests = () => server.requests.filter(({ path }) => !path.includes('/config/')).length
+    const before = requests()
+    if (what === 'the page wakes up') harness.signal('visible')
+    else if (what === 'the visitor acts') harness.client.markRead()
+    else if (what === 'the visitor sends a message') {
+      expect(() => harness.client.sendMessage('Hello?')).toThrow('session_ended')
+    } else clock.advance(1)
+    expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
+    expect(harness.client.canStartNew()).toBe(true)
+    await settled()
+    expect(requests()).toBe(before)
+    await harness.client.startNew()
+    await until(() => isOnline(harness))
+    expect(server.seen('POST /sessions')).toHaveLength(2)
+  },
+)
