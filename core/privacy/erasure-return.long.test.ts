@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { banSession, findSession } from '../bans/bans.ts'
@@ -167,44 +166,49 @@ const isLive = ({ session }: Acknowledged) =>
     () => false,
   )
 
-it('an agent cannot find a conversation after its erasure has begun', async () => {
-  const person = await newPerson()
-  const [conversationId = ''] = person.old.slice(-1)
-  await eraseVisitor(cores.core, person.visitor, 'desk')
-  const agent = { displayName: 'Ada' }
-  const late = { conversationId, clientOperationId: randomUUID(), body: 'too late' }
-  await expect(sendAsAgent(cores.core, { ...late, agent })).rejects.toThrow('NotFound')
-  await expect(sendAsAgent(cores.core, late)).rejects.toThrow('NotFound')
-  await expect(listMessages(cores.core, conversationId, {})).rejects.toThrow('NotFound')
-  await workThrough()
+describe('an agent', () => {
+  it('cannot find a conversation after its erasure has begun', async () => {
+    const person = await newPerson()
+    const [conversationId = ''] = person.old.slice(-1)
+    await eraseVisitor(cores.core, person.visitor, 'desk')
+    const agent = { displayName: 'Ada' }
+    const late = { conversationId, clientOperationId: randomUUID(), body: 'too late' }
+    await expect(sendAsAgent(cores.core, { ...late, agent })).rejects.toThrow('NotFound')
+    await expect(sendAsAgent(cores.core, late)).rejects.toThrow('NotFound')
+    await expect(listMessages(cores.core, conversationId, {})).rejects.toThrow('NotFound')
+    await workThrough()
+  })
 })
 
 describe('an erasure process that lost its lease', () => {
   it('writes no visitor data to the erasure record that another core has finished', async () => {
-    await forAllAsync([fc.scheduler(), fc.integer({ min: 1, max: 24 })], runs(40, 20), async (scheduler, calls) => {
-      const person = await newPerson()
-      const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
-      cores.advance(3)
-      let isOver = false
-      const working = runDueRemovals(cores.scheduledCore(scheduler)).finally(() => (isOver = true))
-      // Lets the owner of the lease make this number of database calls, then pauses it.
-      for (let call = 0; call < calls && !isOver; call += 1) {
-        await until('its next call', () => scheduler.count() > 0 || isOver)
-        if (!isOver) await scheduler.waitOne()
-      }
-      await workThrough()
-      await scheduler.waitFor(working)
-      const record = await cores.core.database.collections.erasures.findOne({ _id: erasureId })
-      expect(record).toMatchObject({ stage: 'finished' })
-      expect(record).not.toHaveProperty('traces')
-      // A core that loses the lease between the lease check and the wake-up still writes the ids of
-      // the wake-up. The sweep of wake-ups removes them within two minutes.
-      for (let sweep = 0; sweep < 2; sweep += 1) {
-        cores.advance(31)
-        await sweepWakeups(cores.core)
-      }
-      expect(await placesOf(person.old)).toEqual([])
-    })
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 24 }), async (scheduler, calls) => {
+        const person = await newPerson()
+        const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
+        cores.advance(3)
+        let isOver = false
+        const working = runDueRemovals(cores.scheduledCore(scheduler)).finally(() => (isOver = true))
+        // Lets the owner of the lease make this number of database calls, then pauses it.
+        for (let call = 0; call < calls && !isOver; call += 1) {
+          await until('its next call', () => scheduler.count() > 0 || isOver)
+          if (!isOver) await scheduler.waitOne()
+        }
+        await workThrough()
+        await scheduler.waitFor(working)
+        const record = await cores.core.database.collections.erasures.findOne({ _id: erasureId })
+        expect(record).toMatchObject({ stage: 'finished' })
+        expect(record).not.toHaveProperty('traces')
+        // A core that loses the lease between the lease check and the wake-up still writes the ids of
+        // the wake-up. The sweep of wake-ups removes them within two minutes.
+        for (let sweep = 0; sweep < 2; sweep += 1) {
+          cores.advance(31)
+          await sweepWakeups(cores.core)
+        }
+        expect(await placesOf(person.old)).toEqual([])
+      }),
+      runs(40, 20),
+    )
   })
 })
 

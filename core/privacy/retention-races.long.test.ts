@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { forAllAsync } from '../../test/support/for-all.ts'
 import { isLong, runs } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
@@ -98,22 +97,25 @@ describe('a message that is acknowledged during a sweep', () => {
     const { session } = await newOldConversation()
     const { conversationId } = session
     days(31)
-    await forAllAsync([fc.integer({ min: 1, max: 8 })], runs(20), async (calls) => {
-      const scheduler = fc.sample(fc.scheduler(), 1)[0]!
-      const body = randomUUID()
-      let isOver = false
-      const sending = agentSend(cores.scheduledCore(scheduler), conversationId, body).finally(() => (isOver = true))
-      // Pauses the agent's call after this number of database calls.
-      for (let call = 0; call < calls && !isOver; call += 1) {
-        await until('its next call', () => scheduler.count() > 0 || isOver)
-        if (!isOver) await scheduler.waitOne()
-      }
-      await sweepOldData(cores.core)
-      await scheduler.waitFor(sending)
-      await sweepAll(cores)
-      expect(await bodiesOf(conversationId)).toContain(body)
-      days(31)
-    })
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 8 }), async (calls) => {
+        const scheduler = fc.sample(fc.scheduler(), 1)[0]!
+        const body = randomUUID()
+        let isOver = false
+        const sending = agentSend(cores.scheduledCore(scheduler), conversationId, body).finally(() => (isOver = true))
+        // Pauses the agent's call after this number of database calls.
+        for (let call = 0; call < calls && !isOver; call += 1) {
+          await until('its next call', () => scheduler.count() > 0 || isOver)
+          if (!isOver) await scheduler.waitOne()
+        }
+        await sweepOldData(cores.core)
+        await scheduler.waitFor(sending)
+        await sweepAll(cores)
+        expect(await bodiesOf(conversationId)).toContain(body)
+        days(31)
+      }),
+      runs(20),
+    )
   })
 })
 
@@ -179,10 +181,8 @@ describe('after random calls and a sweep', () => {
   })
 
   it('no document is older than allowed, and no younger conversation, lead or session is missing', async () => {
-    await forAllAsync(
-      [periods, fc.array(step, { minLength: 3, maxLength: 14 })],
-      runs(60),
-      async (retention, steps) => {
+    await fc.assert(
+      fc.asyncProperty(periods, fc.array(step, { minLength: 3, maxLength: 14 }), async (retention, steps) => {
         await keep(retention)
         const { core, workspaceId } = cores
         const { page } = await listSubscriptions(core, { workspaceId, listed: 'subscriptions' })
@@ -234,35 +234,38 @@ describe('after random calls and a sweep', () => {
         const after = new Set(await ids())
         const isOfDue = (id: string) => due.includes(id) || due.some((each) => each.startsWith('conversations'))
         expect(before.filter((id) => !after.has(id) && !isOfDue(id))).toEqual([])
-      },
+      }),
+      runs(60),
     )
   })
 })
 
-it('the database commands of the retention and of deletions all use an index', async () => {
-  const { core } = cores
-  await keep({ conversations: 1, leads: 1, emptySessions: 1, audit: 1, heldDeliveries: 1 })
-  await plantMarks(cores, { verified: true })
-  await cores.send(await cores.newSession(), 'young')
-  const silent = await cores.newVerified()
-  await cores.newVerified((await findSession(core, silent.sessionId)).identity!.externalSubject)
-  const { collections, scans } = await observeQueries(cores, async () => {
-    days(3)
-    await sweepAll(cores)
-    days(3)
-    await sweepAll(cores)
-    for (const [kind, id] of [
-      ['installation', cores.publicSiteKey],
-      ['connection', cores.connectionId],
-      ['workspace', cores.workspaceId],
-    ] as const) {
-      await deleteObject(core, kind, id, undefined)
+describe('the database commands of the retention and of deletions', () => {
+  it('all use an index', async () => {
+    const { core } = cores
+    await keep({ conversations: 1, leads: 1, emptySessions: 1, audit: 1, heldDeliveries: 1 })
+    await plantMarks(cores, { verified: true })
+    await cores.send(await cores.newSession(), 'young')
+    const silent = await cores.newVerified()
+    await cores.newVerified((await findSession(core, silent.sessionId)).identity!.externalSubject)
+    const { collections, scans } = await observeQueries(cores, async () => {
+      days(3)
       await sweepAll(cores)
+      days(3)
       await sweepAll(cores)
-    }
+      for (const [kind, id] of [
+        ['installation', cores.publicSiteKey],
+        ['connection', cores.connectionId],
+        ['workspace', cores.workspaceId],
+      ] as const) {
+        await deleteObject(core, kind, id, undefined)
+        await sweepAll(cores)
+        await sweepAll(cores)
+      }
+    })
+    expect(await core.database.collections.workspaces.countDocuments()).toBe(0)
+    for (const name of ['sessions', 'conversations', 'events', 'leads', 'deliveries', 'erasures', 'removals'])
+      expect(collections).toContain(name)
+    expect(scans).toEqual([])
   })
-  expect(await core.database.collections.workspaces.countDocuments()).toBe(0)
-  for (const name of ['sessions', 'conversations', 'events', 'leads', 'deliveries', 'erasures', 'removals'])
-    expect(collections).toContain(name)
-  expect(scans).toEqual([])
 })
