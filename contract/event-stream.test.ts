@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../test/support/for-all.ts'
 import { encodeStreamedEvent } from './event-stream.ts'
 
 const encoded = (id: string, type: string, json: string) => encodeStreamedEvent({ id, type, json })
@@ -32,13 +33,11 @@ describe('encodeStreamedEvent', () => {
   )
 
   it('encodes any JSON as four lines whose data line has the same JSON value', () => {
-    fc.assert(
-      fc.property(fc.json(), fc.constantFrom('', '\r', '\n', '\r\n', '\n\nevent: x\n'), (json, end) => {
-        const lines = encoded('1', 'a', json + end)!.split(/\r\n|\r|\n/)
-        expect(lines).toHaveLength(5)
-        expect(lines[2]).toMatch(/^data: /)
-        if (!end.includes('event')) expect(JSON.parse(lines[2]!.slice(6))).toEqual(JSON.parse(json))
-      }),
-    )
+    forAll([fc.json(), fc.constantFrom('', '\r', '\n', '\r\n', '\n\nevent: x\n')], {}, (json, end) => {
+      const lines = encoded('1', 'a', json + end)!.split(/\r\n|\r|\n/)
+      expect(lines).toHaveLength(5)
+      expect(lines[2]).toMatch(/^data: /)
+      if (!end.includes('event')) expect(JSON.parse(lines[2]!.slice(6))).toEqual(JSON.parse(json))
+    })
   })
 })

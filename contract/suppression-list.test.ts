@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { forAll } from '../test/support/for-all.ts'
 import { someOf } from '../test/support/is-long.ts'
 import { readSuppressionList } from './suppression-list.ts'
 
@@ -100,15 +101,13 @@ it.each(
 it('readSuppressionList returns each quoted entry of a CSV file, whatever the other cells contain', () => {
   const entry = fc.constantFrom('ada@example.com', '+43 1 234 567', 'straße@bücher.example', '0660/123')
   const note = fc.string({ unit: fc.constantFrom('a', '"', ',', ';', '\n', ' ', '#', '=') })
-  fc.assert(
-    fc.property(fc.array(fc.tuple(entry, note), { minLength: 1, maxLength: 8 }), (rows) => {
-      const quoted = rows.map(([value, text]) => `"${value}","${text.replaceAll('"', '""')}"`)
-      const { entries, invalid, repeated } = readSuppressionList(quoted.join('\n'))
-      expect(invalid).toEqual([])
-      expect(entries.map(({ value }) => value)).toEqual([...new Set(rows.map(([value]) => value))])
-      expect(entries.length + repeated).toBe(rows.length)
-    }),
-  )
+  forAll([fc.array(fc.tuple(entry, note), { minLength: 1, maxLength: 8 })], {}, (rows) => {
+    const quoted = rows.map(([value, text]) => `"${value}","${text.replaceAll('"', '""')}"`)
+    const { entries, invalid, repeated } = readSuppressionList(quoted.join('\n'))
+    expect(invalid).toEqual([])
+    expect(entries.map(({ value }) => value)).toEqual([...new Set(rows.map(([value]) => value))])
+    expect(entries.length + repeated).toBe(rows.length)
+  })
 })
 
 it('readSuppressionList never throws and returns no line number beyond the last line, for any text', () => {

@@ -4,7 +4,7 @@ import { createServer as createHttp2Server } from 'node:http2'
 import { createServer as createTcpServer, type Server } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { someOf } from '../test/support/is-long.ts'
 import { listen } from '../test/support/listen.ts'
@@ -79,25 +79,23 @@ async function streamCall(transport: Transport) {
   for await (const answer of createClient(MessagingService, transport).watchConversations({}, options)) void answer
 }
 
-describe('a transport to a server that is not a core', () => {
-  it.each(someOf(Object.keys(strangers), 5))(
-    'rejects calls and keeps the process alive when the server %s',
-    async (name) => {
-      uncaught = []
-      process.on('uncaughtExceptionMonitor', onUncaught)
-      const baseUrl = (await listen((strangers[name] as () => Server)())).url
-      for (let turns = 0; turns < 4; turns++) {
-        const transport = createCoreTransport(baseUrl)
-        const calls = [unaryCall, unaryCall, streamCall].map((call) => call(transport))
-        const outcomes = calls.map((call) => call.then(() => 'answered', ConnectError.from))
-        for (const outcome of outcomes) {
-          expect(await outcome).toBeInstanceOf(ConnectError)
-          for (let turn = 0; turn < turns; turn++) await nextTurn()
-          transport.cut()
-        }
+it.each(someOf(Object.keys(strangers), 5))(
+  'a transport to a server that is not a core rejects calls and keeps the process alive when the server %s',
+  async (name) => {
+    uncaught = []
+    process.on('uncaughtExceptionMonitor', onUncaught)
+    const baseUrl = (await listen((strangers[name] as () => Server)())).url
+    for (let turns = 0; turns < 4; turns++) {
+      const transport = createCoreTransport(baseUrl)
+      const calls = [unaryCall, unaryCall, streamCall].map((call) => call(transport))
+      const outcomes = calls.map((call) => call.then(() => 'answered', ConnectError.from))
+      for (const outcome of outcomes) {
+        expect(await outcome).toBeInstanceOf(ConnectError)
+        for (let turn = 0; turn < turns; turn++) await nextTurn()
+        transport.cut()
       }
-      for (let turn = 0; turn < 20; turn++) await nextTurn()
-      expect(uncaught).toEqual([])
-    },
-  )
-})
+    }
+    for (let turn = 0; turn < 20; turn++) await nextTurn()
+    expect(uncaught).toEqual([])
+  },
+)

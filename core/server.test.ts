@@ -260,14 +260,12 @@ describe('a caller', () => {
   })
 })
 
-describe('a new database', () => {
-  itLong('can be opened by several processes that create its indexes at the same time', async () => {
-    const databases = await Promise.all(
-      Array.from({ length: 6 }, () => openDatabase({ uri, name: `${name}-new`, timeoutMs: 5000 })),
-    )
-    const indexes = await databases[0]!.collections.events.indexes()
-    expect(indexes.map((index) => index.name)).toEqual(expect.arrayContaining(['by_sequence', 'by_operation']))
-    await databases[0]!.collections.events.db.dropDatabase()
-    await Promise.all(databases.map((database) => database.close()))
-  })
+itLong('a new database can be opened by several processes that create its indexes at the same time', async () => {
+  const databases = await Promise.all(
+    Array.from({ length: 6 }, () => openDatabase({ uri, name: `${name}-new`, timeoutMs: 5000 })),
+  )
+  const indexes = await databases[0]!.collections.events.indexes()
+  expect(indexes.map((index) => index.name)).toEqual(expect.arrayContaining(['by_sequence', 'by_operation']))
+  await databases[0]!.collections.events.db.dropDatabase()
+  await Promise.all(databases.map((database) => database.close()))
 })

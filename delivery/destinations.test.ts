@@ -130,15 +130,13 @@ describe('the sender', () => {
   })
 })
 
-describe('proxy environment variables', () => {
-  it('the worker ignores proxy environment variables', async () => {
-    const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
-    const { vi } = await import('vitest')
-    for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)
-    const reached = await connectionsOf(async () => {
-      expect(await send('http://169.254.169.254/latest/meta-data/')).toEqual(blocked(AttemptPhase.RESOLVE))
-    })
-    vi.unstubAllEnvs()
-    expect(reached).toBe(0)
+it('proxy environment variables the worker ignores proxy environment variables', async () => {
+  const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
+  const { vi } = await import('vitest')
+  for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)
+  const reached = await connectionsOf(async () => {
+    expect(await send('http://169.254.169.254/latest/meta-data/')).toEqual(blocked(AttemptPhase.RESOLVE))
   })
+  vi.unstubAllEnvs()
+  expect(reached).toBe(0)
 })

@@ -39,17 +39,15 @@ describe('the command `workspaces retention`', () => {
   })
 })
 
-describe('a command that deletes', () => {
-  it('runs only with --yes', async () => {
-    const deleted: string[] = []
-    const flags = { thing: must(text('its id')) }
-    const command = deletion(flags, async (_, { thing }) => deleted.push(thing))
-    const run = async (values: object) => command.run({} as Services, values as never, {}, host)
-    await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
-    expect(deleted).toEqual([])
-    expect(await run({ thing: 'a', yes: true })).toEqual({ deleted: true })
-    expect(deleted).toEqual(['a'])
-  })
+it('a command that deletes runs only with --yes', async () => {
+  const deleted: string[] = []
+  const flags = { thing: must(text('its id')) }
+  const command = deletion(flags, async (_, { thing }) => deleted.push(thing))
+  const run = async (values: object) => command.run({} as Services, values as never, {}, host)
+  await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
+  expect(deleted).toEqual([])
+  expect(await run({ thing: 'a', yes: true })).toEqual({ deleted: true })
+  expect(deleted).toEqual(['a'])
 })
 
 it.each(['', 'abc', '-1', '1.5', '9999999999'])('a flag with a number rejects %j', (given) => {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { itLong } from '../../test/support/is-long.ts'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { copyAll, pageSizes } from '../../test/support/page-checks.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
@@ -159,39 +159,42 @@ describe('conversations in the console', () => {
   })
 })
 
-it.each(['en', 'de'])('the list shows each queue and the head of a conversation each detail, in %s', async (locale) => {
-  const contact = { leadId: 'lead_long', name: 'Grace Hopper', email: 'grace.brewster.hopper@research.example.com' }
-  core.conversations.add({ conversationId: 'cnv_long', sessionId: 'ses_long', contact })
-  core.conversations.past('cnv_long', 'visitor', 'Hello?', 500)
-  core.conversations.setPresence('cnv_long', Presence.HERE)
-  core.conversations.assign('cnv_long', 'Christopher Featherstone')
-  core.conversations.close('cnv_long')
-  const page = await browser.open(core, 'conversations/cnv_long', { locale })
-  await page.locator('.thread-head').getByText('Featherstone').waitFor()
-  /** Returns the texts that are not visible in full: cut by an edge, or under another element. */
-  const cut = (selector: string) =>
-    page.locator(selector).evaluateAll((all) =>
-      all.flatMap((each) => {
-        const box = each.getBoundingClientRect()
-        const isSeen = [box.left + 2, box.right - 2].every((x) => {
-          const hit = document.elementFromPoint(x, box.top + box.height / 2)
-          return hit !== null && (each.parentElement!.contains(hit) || hit.contains(each))
-        })
-        return isSeen && each.scrollWidth <= each.clientWidth ? [] : [each.textContent]
-      }),
-    )
-  for (const size of [pageSizes.desktop, { width: 1024, height: 768 }, pageSizes.phone]) {
-    await page.setViewportSize(size)
-    const details = await cut('.thread-title .hint')
-    const buttons = await page.locator('.thread-head > .line').boundingBox()
-    const head = await page.locator('.thread-head').boundingBox()
-    expect(buttons!.y + buttons!.height).toBeLessThanOrEqual(head!.y + head!.height)
-    if (size === pageSizes.phone) await page.goto(`${core.url}/console/conversations`)
-    await page.locator('.queue-count').first().waitFor()
-    expect(await page.locator('.queues label').count()).toBe(5)
-    expect([details, await cut('.queues label span')], `${size.width} px`).toEqual([[], []])
-  }
-})
+it.each(someOf(['en', 'de'], 1))(
+  'the list shows each queue and the head of a conversation each detail, in %s',
+  async (locale) => {
+    const contact = { leadId: 'lead_long', name: 'Grace Hopper', email: 'grace.brewster.hopper@research.example.com' }
+    core.conversations.add({ conversationId: 'cnv_long', sessionId: 'ses_long', contact })
+    core.conversations.past('cnv_long', 'visitor', 'Hello?', 500)
+    core.conversations.setPresence('cnv_long', Presence.HERE)
+    core.conversations.assign('cnv_long', 'Christopher Featherstone')
+    core.conversations.close('cnv_long')
+    const page = await browser.open(core, 'conversations/cnv_long', { locale })
+    await page.locator('.thread-head').getByText('Featherstone').waitFor()
+    /** Returns the texts that are not visible in full: cut by an edge, or under another element. */
+    const cut = (selector: string) =>
+      page.locator(selector).evaluateAll((all) =>
+        all.flatMap((each) => {
+          const box = each.getBoundingClientRect()
+          const isSeen = [box.left + 2, box.right - 2].every((x) => {
+            const hit = document.elementFromPoint(x, box.top + box.height / 2)
+            return hit !== null && (each.parentElement!.contains(hit) || hit.contains(each))
+          })
+          return isSeen && each.scrollWidth <= each.clientWidth ? [] : [each.textContent]
+        }),
+      )
+    for (const size of [pageSizes.desktop, { width: 1024, height: 768 }, pageSizes.phone]) {
+      await page.setViewportSize(size)
+      const details = await cut('.thread-title .hint')
+      const buttons = await page.locator('.thread-head > .line').boundingBox()
+      const head = await page.locator('.thread-head').boundingBox()
+      expect(buttons!.y + buttons!.height).toBeLessThanOrEqual(head!.y + head!.height)
+      if (size === pageSizes.phone) await page.goto(`${core.url}/console/conversations`)
+      await page.locator('.queue-count').first().waitFor()
+      expect(await page.locator('.queues label').count()).toBe(5)
+      expect([details, await cut('.queues label span')], `${size.width} px`).toEqual([[], []])
+    }
+  },
+)
 
 it('the details list the other conversations of the same visitor, and of nobody else', async () => {
   const maria = { identityState: 'verified', displayName: 'Maria Huber', externalSubject: 'customer-4711' }

@@ -181,26 +181,24 @@ describe('the flow by keyboard', () => {
   })
 })
 
-describe('a note and a reply', () => {
-  itLong('are two drafts, so that no note becomes a reply', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    const isNote = page.getByRole('checkbox', { name: 'Internal note' })
-    await reply(page).fill('Dear Maria')
-    await isNote.check()
-    await note(page).fill('She is rude')
-    await isNote.uncheck()
-    expect(await reply(page).inputValue()).toBe('Dear Maria')
-    await page.reload()
-    expect(await reply(page).inputValue()).toBe('Dear Maria')
-    await isNote.check()
-    expect(await note(page).inputValue()).toBe('She is rude')
-    await page.keyboard.press('Escape')
-    await note(page).press('Enter')
-    await until('the note', async () => (await note(page).inputValue()) === '')
-    await isNote.uncheck()
-    expect(await reply(page).inputValue()).toBe('Dear Maria')
-    expect(core.calls('SendAgentMessage')).toEqual([])
-  })
+itLong('a note and a reply are two drafts, so that no note becomes a reply', async () => {
+  const page = await browser.open(core, 'conversations/cnv_maria')
+  const isNote = page.getByRole('checkbox', { name: 'Internal note' })
+  await reply(page).fill('Dear Maria')
+  await isNote.check()
+  await note(page).fill('She is rude')
+  await isNote.uncheck()
+  expect(await reply(page).inputValue()).toBe('Dear Maria')
+  await page.reload()
+  expect(await reply(page).inputValue()).toBe('Dear Maria')
+  await isNote.check()
+  expect(await note(page).inputValue()).toBe('She is rude')
+  await page.keyboard.press('Escape')
+  await note(page).press('Enter')
+  await until('the note', async () => (await note(page).inputValue()) === '')
+  await isNote.uncheck()
+  expect(await reply(page).inputValue()).toBe('Dear Maria')
+  expect(core.calls('SendAgentMessage')).toEqual([])
 })
 
 describe('the composer', () => {
@@ -235,25 +233,23 @@ describe('the composer', () => {
   )
 })
 
-describe('the mark of new messages', () => {
-  itLong('appears for a message, and not because the visitor types', async () => {
-    for (let index = 0; index < 60; index += 1)
-      core.conversations.past('cnv_maria', 'visitor', `Line ${index}`, 50, 'read')
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByText('Line 59').last().waitFor()
-    const mark = page.getByRole('button', { name: 'New messages' })
-    // The log knows its position only after the event.
-    await page.locator('.log').evaluate((log) => {
-      const scrolled = new Promise((resolve) => log.addEventListener('scroll', resolve, { once: true }))
-      log.scrollTo(0, 200)
-      return scrolled.then(() => undefined)
-    })
-    core.conversations.visitorTypes('cnv_maria', true)
-    await page.locator('.typing-line').waitFor({ state: 'attached' })
-    expect(await mark.count()).toBe(0)
-    core.conversations.visitorSays('cnv_maria', 'One more')
-    await mark.waitFor()
+itLong('the mark of new messages appears for a message, and not because the visitor types', async () => {
+  for (let index = 0; index < 60; index += 1)
+    core.conversations.past('cnv_maria', 'visitor', `Line ${index}`, 50, 'read')
+  const page = await browser.open(core, 'conversations/cnv_maria')
+  await page.getByText('Line 59').last().waitFor()
+  const mark = page.getByRole('button', { name: 'New messages' })
+  // The log knows its position only after the event.
+  await page.locator('.log').evaluate((log) => {
+    const scrolled = new Promise((resolve) => log.addEventListener('scroll', resolve, { once: true }))
+    log.scrollTo(0, 200)
+    return scrolled.then(() => undefined)
   })
+  core.conversations.visitorTypes('cnv_maria', true)
+  await page.locator('.typing-line').waitFor({ state: 'attached' })
+  expect(await mark.count()).toBe(0)
+  core.conversations.visitorSays('cnv_maria', 'One more')
+  await mark.waitFor()
 })
 
 describe('a row with a long name of a verified visitor', () => {

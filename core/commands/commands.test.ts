@@ -1,27 +1,19 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { PublicErrorCode } from '../../contract/errors.ts'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
 import type { Session } from '../sessions/model.ts'
 import { createTestCommands, lifetime, site } from '../test/commands.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import type { CommandState } from './model.ts'
 
-const { uri, name } = testDatabase()
 const operator = { subject: 'desk' }
 const image = imageOf('image/png', 64)
-let database: Database
-let core: ReturnType<typeof createTestCommands>
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  core = createTestCommands(database)
-})
-afterAll(() => database.close())
+const core = createTestCommands(await openTestDatabase(testDatabase()))
 
 async function navigation({ sessionId }: Session): Promise<string> {
   const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, operator)
@@ -214,40 +206,37 @@ describe('commands that receive random calls of the operator and the visitor', (
   ] as const)(
     'have the state and the transitions that the API contract describes (prefix of the command id: %s)',
     async (kind, steps) => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(step(steps), { minLength: 1, maxLength: 8 }), async (calls) => {
-          const session = core.newSession()
-          const commandId = await (kind === 'cmd' ? navigation(session) : screenshot(session))
-          const model: Model = {
-            kind,
-            state: 'requested',
-            expiresAt: core.time.now + lifetime * 1000,
-            steps: ['requested'],
-          }
-          for (const { to, wait, sweep } of calls) {
-            core.time.now += wait
-            if (sweep) await core.cleanup.run()
-            const call =
-              to === 'cancelled'
-                ? core.commands.cancel(commandId, operator)
-                : to === 'uploaded'
-                  ? upload(session, commandId).then(({ content }) => content)
-                  : answer(session, commandId, to).then(({ content }) => content)
-            const outcome = await call.then(
-              ({ state }) => state,
-              (error: ServiceError) => error.code,
-            )
-            expect(outcome).toBe(expected(model, to))
-          }
-          const { state, transitions } = await core.commands.find(commandId)
-          expected(model, state)
-          expect(state).toBe(model.state)
-          expect(transitions.map((each) => each.state).filter((each) => each !== 'expired')).toEqual(model.steps)
-          const written = await types(session)
-          expect(written.length).toBe(state === 'cancelled' ? 2 : 1)
-        }),
-        runs(120),
-      )
+      await forAllAsync([fc.array(step(steps), { minLength: 1, maxLength: 8 })], runs(120), async (calls) => {
+        const session = core.newSession()
+        const commandId = await (kind === 'cmd' ? navigation(session) : screenshot(session))
+        const model: Model = {
+          kind,
+          state: 'requested',
+          expiresAt: core.time.now + lifetime * 1000,
+          steps: ['requested'],
+        }
+        for (const { to, wait, sweep } of calls) {
+          core.time.now += wait
+          if (sweep) await core.cleanup.run()
+          const call =
+            to === 'cancelled'
+              ? core.commands.cancel(commandId, operator)
+              : to === 'uploaded'
+                ? upload(session, commandId).then(({ content }) => content)
+                : answer(session, commandId, to).then(({ content }) => content)
+          const outcome = await call.then(
+            ({ state }) => state,
+            (error: ServiceError) => error.code,
+          )
+          expect(outcome).toBe(expected(model, to))
+        }
+        const { state, transitions } = await core.commands.find(commandId)
+        expected(model, state)
+        expect(state).toBe(model.state)
+        expect(transitions.map((each) => each.state).filter((each) => each !== 'expired')).toEqual(model.steps)
+        const written = await types(session)
+        expect(written.length).toBe(state === 'cancelled' ? 2 : 1)
+      })
     },
   )
 })

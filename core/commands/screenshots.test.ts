@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import type { Session } from '../sessions/model.ts'
 import { createTestCommands } from '../test/commands.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 
-const { uri, name } = testDatabase()
 const dayMs = 86_400_000
-let database: Database
-let core: ReturnType<typeof createTestCommands>
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  core = createTestCommands(database)
-})
-afterAll(() => database.close())
+const database = await openTestDatabase(testDatabase())
+const core = createTestCommands(database)
 
 async function granted(): Promise<{ session: Session; requestId: string }> {
   const session = core.newSession()

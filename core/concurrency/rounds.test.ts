@@ -1,18 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { createRounds } from './job.ts'
 
 describe('createRounds', () => {
   it('createRounds returns each key once in `steps` calls, and divides the keys evenly over these calls', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 1, max: 30 }), (count, steps) => {
-        const all = Array.from({ length: count }, (_, index) => index)
-        const next = createRounds(() => all, steps)
-        const parts = Array.from({ length: steps }, next)
-        expect(parts.flat().slice(0, count)).toEqual(all)
-        for (const part of parts) expect(part.length).toBeLessThanOrEqual(Math.ceil(count / steps))
-      }),
-    )
+    forAll([fc.integer({ min: 0, max: 200 }), fc.integer({ min: 1, max: 30 })], {}, (count, steps) => {
+      const all = Array.from({ length: count }, (_, index) => index)
+      const next = createRounds(() => all, steps)
+      const parts = Array.from({ length: steps }, next)
+      expect(parts.flat().slice(0, count)).toEqual(all)
+      for (const part of parts) expect(part.length).toBeLessThanOrEqual(Math.ceil(count / steps))
+    })
   })
 
   it('createRounds returns a key in the next round if it was added during a round, and omits removed keys', () => {

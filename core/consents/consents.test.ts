@@ -186,20 +186,16 @@ describe('a consent decision', () => {
   )
 })
 
-describe('a consent policy', () => {
-  it.each([
-    ['requires consent without a URL', { required: true, policyVersion: 'v1' }, '/consent/policyUrl required'],
-    ['has no https URL', { ...policy(), policyUrl: 'http://shop.example' }, '/consent/policyUrl format'],
-    ['has a script as URL', { ...policy(), policyUrl: 'javascript:alert(1)' }, '/consent/policyUrl format'],
-    ['has no version', { required: true, policyUrl }, '/consent/policyVersion required'],
-    ['has a URL but no version', { required: false, policyUrl }, '/consent/policyVersion required'],
-    ['has a version of two lines', policy('a\nb'), '/consent/policyVersion pattern'],
-    ['has a long version', policy('v'.repeat(65)), '/consent/policyVersion maxLength'],
-  ])('is rejected if it %s', async (_, consent, expected) => {
-    const { publicSiteKey } = cores
-    const failure = await updateInstallation(cores.core, publicSiteKey, { consent }, undefined).catch((e) => e)
-    expect(failure.issues.map(({ path, rule }: { path: string; rule: string }) => `${path} ${rule}`)).toEqual([
-      expected,
-    ])
-  })
+it.each([
+  ['requires consent without a URL', { required: true, policyVersion: 'v1' }, '/consent/policyUrl required'],
+  ['has no https URL', { ...policy(), policyUrl: 'http://shop.example' }, '/consent/policyUrl format'],
+  ['has a script as URL', { ...policy(), policyUrl: 'javascript:alert(1)' }, '/consent/policyUrl format'],
+  ['has no version', { required: true, policyUrl }, '/consent/policyVersion required'],
+  ['has a URL but no version', { required: false, policyUrl }, '/consent/policyVersion required'],
+  ['has a version of two lines', policy('a\nb'), '/consent/policyVersion pattern'],
+  ['has a long version', policy('v'.repeat(65)), '/consent/policyVersion maxLength'],
+])('a consent policy is rejected if it %s', async (_, consent, expected) => {
+  const { publicSiteKey } = cores
+  const failure = await updateInstallation(cores.core, publicSiteKey, { consent }, undefined).catch((e) => e)
+  expect(failure.issues.map(({ path, rule }: { path: string; rule: string }) => `${path} ${rule}`)).toEqual([expected])
 })

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { anyCharacter, nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
@@ -121,14 +122,11 @@ describe('repairPageContext', () => {
     )
     const size = fc.record({ width: fc.double(), height: fc.oneof(fc.double(), fc.nat(200_000)) })
     const context = fc.record({ url: text, title: text, referrer: text, viewport: size }, { requiredKeys: ['url'] })
-    fc.assert(
-      fc.property(context, fc.constantFrom(256, 4096), (sent, maxBytes) => {
-        const first = repairPageContext(sent, maxBytes)
-        expectValid(first, maxBytes)
-        if (first) expect(repairPageContext(first, maxBytes)).toEqual(first)
-      }),
-      runs(1_000, 10),
-    )
+    forAll([context, fc.constantFrom(256, 4096)], runs(1_000, 10), (sent, maxBytes) => {
+      const first = repairPageContext(sent, maxBytes)
+      expectValid(first, maxBytes)
+      if (first) expect(repairPageContext(first, maxBytes)).toEqual(first)
+    })
   })
 })
 

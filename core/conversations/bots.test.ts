@@ -291,38 +291,36 @@ describe('a stopped bot', () => {
   })
 })
 
-describe('the events of a bot', () => {
-  it('are in the feed with their content, and on no stream of a visitor', async () => {
-    const visitor = await cores.newVisitor(await cores.newSite())
-    const stream = await cores.openStream(visitor)
-    await send(cores.core, visitor, 'hello')
-    await say(cores.core, visitor, 'one')
-    await request(cores.core, visitor)
-    await resumeBots(cores.core, visitor.conversationId, undefined)
-    await stopBots(cores.core, visitor.conversationId, undefined)
-    await send(cores.core, visitor, 'bye')
-    await flushFeed(cores.core)
-    const { events, headers } = await botOf(cores.core, visitor.workspaceId)
-    const page = await events.listEvents({}, { headers })
-    const content = ({ type, message, botRequest }: Event) => [
-      type,
-      message?.message?.body ?? botRequest?.bot?.displayName,
-    ]
-    expect(page.events.map(content)).toEqual([
-      ['conversation.created', undefined],
-      ['message.visitor', 'hello'],
-      ['message.bot', 'one'],
-      ['human.requested', 'Robo'],
-      ['bot.resumed', undefined],
-      ['bot.stopped', undefined],
-      ['message.visitor', 'bye'],
-    ])
-    await until('the last message', () => stream.types.length === 3)
-    expect(stream.types).toEqual(['message.accepted', 'message.received', 'message.accepted'])
-    const late = await cores.openStream(visitor)
-    await until('the replay', () => late.types.length === 3)
-    expect(late.position).toBe(6)
-  })
+it('the events of a bot are in the feed with their content, and on no stream of a visitor', async () => {
+  const visitor = await cores.newVisitor(await cores.newSite())
+  const stream = await cores.openStream(visitor)
+  await send(cores.core, visitor, 'hello')
+  await say(cores.core, visitor, 'one')
+  await request(cores.core, visitor)
+  await resumeBots(cores.core, visitor.conversationId, undefined)
+  await stopBots(cores.core, visitor.conversationId, undefined)
+  await send(cores.core, visitor, 'bye')
+  await flushFeed(cores.core)
+  const { events, headers } = await botOf(cores.core, visitor.workspaceId)
+  const page = await events.listEvents({}, { headers })
+  const content = ({ type, message, botRequest }: Event) => [
+    type,
+    message?.message?.body ?? botRequest?.bot?.displayName,
+  ]
+  expect(page.events.map(content)).toEqual([
+    ['conversation.created', undefined],
+    ['message.visitor', 'hello'],
+    ['message.bot', 'one'],
+    ['human.requested', 'Robo'],
+    ['bot.resumed', undefined],
+    ['bot.stopped', undefined],
+    ['message.visitor', 'bye'],
+  ])
+  await until('the last message', () => stream.types.length === 3)
+  expect(stream.types).toEqual(['message.accepted', 'message.received', 'message.accepted'])
+  const late = await cores.openStream(visitor)
+  await until('the replay', () => late.types.length === 3)
+  expect(late.position).toBe(6)
 })
 
 describe('the token of a bot', () => {

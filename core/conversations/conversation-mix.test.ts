@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -58,75 +59,72 @@ async function createReader(visitor: TestVisitor) {
 }
 
 it('readers and history agree with the event log under random concurrent calls on two cores', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (plan) => {
-      const visitor = await cores.newVisitor()
-      const { conversationId, credentials } = visitor
-      const readers = await Promise.all([createReader(visitor), createReader(visitor)])
-      const [first, second] = readers
-      if (plan.length % 2 === 0) await second!.reconnect()
+  await forAllAsync([fc.array(step, { minLength: 5, maxLength: 40 })], runs(50), async (plan) => {
+    const visitor = await cores.newVisitor()
+    const { conversationId, credentials } = visitor
+    const readers = await Promise.all([createReader(visitor), createReader(visitor)])
+    const [first, second] = readers
+    if (plan.length % 2 === 0) await second!.reconnect()
 
-      const under = plan.map(async ({ kind, core: which }, index) => {
-        const core = cores.cores[which]!
-        const typed = (state: 'started' | 'stopped') =>
-          setTypingOfAgent(core, { conversationId, state, agent: ada }, undefined)
-        const states = (state: string) =>
-          updateMessageStates(core, { conversationId, upToSequence: 1000, state }, undefined).then(() => {})
-        if (kind === 'visitor message') await send(core, visitor, `v${index}`)
-        else if (kind === 'agent message') await answer(core, visitor, `a${index}`)
-        else if (kind === 'visitor types') await setTypingOfVisitor(core, credentials, 'started')
-        else if (kind === 'agent types') await typed('started')
-        else if (kind === 'agent stops') await typed('stopped')
-        else if (kind === 'sent' || kind === 'read') await states(kind)
-        else if (kind === 'assign') await assignAgent(core, conversationId, { displayName: `A${index}` }, undefined)
-        else if (kind === 'unassign') await unassignAgent(core, conversationId, undefined)
-        else if (kind === 'close') await closeConversation(core, conversationId, undefined)
-        else await first!.reconnect()
-      })
-      for (const [index, { wait }] of plan.entries()) if (wait) await under[index]
-      await Promise.all(under)
-      await Promise.all(cores.cores.map(drainConversations))
+    const under = plan.map(async ({ kind, core: which }, index) => {
+      const core = cores.cores[which]!
+      const typed = (state: 'started' | 'stopped') =>
+        setTypingOfAgent(core, { conversationId, state, agent: ada }, undefined)
+      const states = (state: string) =>
+        updateMessageStates(core, { conversationId, upToSequence: 1000, state }, undefined).then(() => {})
+      if (kind === 'visitor message') await send(core, visitor, `v${index}`)
+      else if (kind === 'agent message') await answer(core, visitor, `a${index}`)
+      else if (kind === 'visitor types') await setTypingOfVisitor(core, credentials, 'started')
+      else if (kind === 'agent types') await typed('started')
+      else if (kind === 'agent stops') await typed('stopped')
+      else if (kind === 'sent' || kind === 'read') await states(kind)
+      else if (kind === 'assign') await assignAgent(core, conversationId, { displayName: `A${index}` }, undefined)
+      else if (kind === 'unassign') await unassignAgent(core, conversationId, undefined)
+      else if (kind === 'close') await closeConversation(core, conversationId, undefined)
+      else await first!.reconnect()
+    })
+    for (const [index, { wait }] of plan.entries()) if (wait) await under[index]
+    await Promise.all(under)
+    await Promise.all(cores.cores.map(drainConversations))
 
-      const log = await cores.log(conversationId)
-      const end = log.at(-1)?.sequence ?? 0
-      expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, place) => place + 1))
-      const operations = log.flatMap(({ operationKey = [] }) => operationKey)
-      expect(new Set(operations).size).toBe(operations.length)
+    const log = await cores.log(conversationId)
+    const end = log.at(-1)?.sequence ?? 0
+    expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, place) => place + 1))
+    const operations = log.flatMap(({ operationKey = [] }) => operationKey)
+    expect(new Set(operations).size).toBe(operations.length)
 
-      let open = true
-      for (const { type } of log) {
-        if (type === 'conversation.closed' || type === 'conversation.reopened') {
-          expect(open).toBe(type === 'conversation.closed')
-          open = !open
-        } else if (type === 'message.accepted' || type === 'message.received') expect(open).toBe(true)
-      }
+    let open = true
+    for (const { type } of log) {
+      if (type === 'conversation.closed' || type === 'conversation.reopened') {
+        expect(open).toBe(type === 'conversation.closed')
+        open = !open
+      } else if (type === 'message.accepted' || type === 'message.received') expect(open).toBe(true)
+    }
 
-      const lasting = log.filter(({ transient }) => !transient)
-      for (const reader of readers) {
-        await until('the whole log', () => reader.at() >= end)
-        const seen = reader.seen()
-        const sequences = seen.map(({ sequence }) => sequence)
-        expect(sequences).toEqual([...new Set(sequences)].sort((one, other) => one - other))
-        expect(seen.filter(({ type }) => !type.startsWith('typing')).map(({ sequence }) => sequence)).toEqual(
-          lasting.map(({ sequence }) => sequence),
-        )
-        expect(seen.some(({ data }) => data.author?.kind === 'visitor')).toBe(false)
-        reader.close()
-      }
-
-      const stateOf = new Map<string, string>()
-      for (const { type, data } of first!.seen()) {
-        if (data.message) stateOf.set(data.message.messageId, data.message.state)
-        if (type === 'message.state.changed' && rank(data.state) > rank(stateOf.get(data.messageId)!))
-          stateOf.set(data.messageId, data.state)
-      }
-      const { messages } = await listMessagesForVisitor(cores.other, credentials, { limit: 100 })
-      expect(messages.map(({ message, currentState }) => [message!.messageId, currentState ?? message!.state])).toEqual(
-        [...stateOf],
+    const lasting = log.filter(({ transient }) => !transient)
+    for (const reader of readers) {
+      await until('the whole log', () => reader.at() >= end)
+      const seen = reader.seen()
+      const sequences = seen.map(({ sequence }) => sequence)
+      expect(sequences).toEqual([...new Set(sequences)].sort((one, other) => one - other))
+      expect(seen.filter(({ type }) => !type.startsWith('typing')).map(({ sequence }) => sequence)).toEqual(
+        lasting.map(({ sequence }) => sequence),
       )
-    }),
-    runs(50),
-  )
+      expect(seen.some(({ data }) => data.author?.kind === 'visitor')).toBe(false)
+      reader.close()
+    }
+
+    const stateOf = new Map<string, string>()
+    for (const { type, data } of first!.seen()) {
+      if (data.message) stateOf.set(data.message.messageId, data.message.state)
+      if (type === 'message.state.changed' && rank(data.state) > rank(stateOf.get(data.messageId)!))
+        stateOf.set(data.messageId, data.state)
+    }
+    const { messages } = await listMessagesForVisitor(cores.other, credentials, { limit: 100 })
+    expect(messages.map(({ message, currentState }) => [message!.messageId, currentState ?? message!.state])).toEqual([
+      ...stateOf,
+    ])
+  })
 })
 
 const rank = (state: string) => ['queued', 'sent', 'delivered', 'read'].indexOf(state)

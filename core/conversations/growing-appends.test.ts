@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { growingTextsOf } from '../streams/growing-texts.ts'
@@ -79,8 +80,10 @@ it('a core that receives a part, but not the part before it, reads the whole tex
 })
 
 it('any sequence of appends, repeats, conflicts, gaps and stops on two cores has the results of the model', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
+  await forAllAsync(
+    [fc.array(step, { minLength: 4, maxLength: 14 })],
+    { numRuns: isLong ? 300 : 10 },
+    async (steps) => {
       const visitor = await cores.newVisitor()
       const model = new Model()
       let messageId: string | undefined
@@ -109,7 +112,6 @@ it('any sequence of appends, repeats, conflicts, gaps and stops on two cores has
       const types = model.state === undefined ? [] : ['message.received', ...(ended ? ['message.completed'] : [])]
       expect(log.map(({ type }) => type)).toEqual(types)
       for (const { message } of log) expect(message?.body).toBe(model.text)
-    }),
-    { numRuns: isLong ? 300 : 10 },
+    },
   )
 })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
@@ -31,28 +32,25 @@ async function readAll({ conversationId }: SessionContent, limit: number, next: 
 
 describe('history pages of large messages', () => {
   itLong('end at 256 KiB, and together have every message once', async () => {
-    await fc.assert(
-      fc.asyncProperty(bodyLengths, fc.constantFrom(3, 50, 100), async (lengths, limit) => {
-        const session = await conversationWith(lengths)
-        const all = lengths.map((_, index) => index + 1)
-        const forwards = await readAll(session, limit, (page) => ({
-          afterSequence: page ? sequencesOf(page).at(-1)! : 0,
-        }))
-        const backwards = await readAll(session, limit, (page) => ({
-          beforeSequence: page ? sequencesOf(page)[0]! : beyondNewest,
-        }))
-        expect(forwards.flatMap(sequencesOf)).toEqual(all)
-        expect(backwards.toReversed().flatMap(sequencesOf)).toEqual(all)
-        for (const page of [...forwards, ...backwards]) {
-          expect(page.messages.length).toBeGreaterThan(0)
-          expect(page.messages.length).toBeLessThanOrEqual(limit)
-          if (page.messages.length > 1) expect(bytesOf(page)).toBeLessThanOrEqual(pageMaxBytes)
-          expect(page.oldestSequence).toBe(1)
-          expect(page.lastSequence).toBe(lengths.length)
-        }
-      }),
-      runs(24, 8),
-    )
+    await forAllAsync([bodyLengths, fc.constantFrom(3, 50, 100)], runs(24, 8), async (lengths, limit) => {
+      const session = await conversationWith(lengths)
+      const all = lengths.map((_, index) => index + 1)
+      const forwards = await readAll(session, limit, (page) => ({
+        afterSequence: page ? sequencesOf(page).at(-1)! : 0,
+      }))
+      const backwards = await readAll(session, limit, (page) => ({
+        beforeSequence: page ? sequencesOf(page)[0]! : beyondNewest,
+      }))
+      expect(forwards.flatMap(sequencesOf)).toEqual(all)
+      expect(backwards.toReversed().flatMap(sequencesOf)).toEqual(all)
+      for (const page of [...forwards, ...backwards]) {
+        expect(page.messages.length).toBeGreaterThan(0)
+        expect(page.messages.length).toBeLessThanOrEqual(limit)
+        if (page.messages.length > 1) expect(bytesOf(page)).toBeLessThanOrEqual(pageMaxBytes)
+        expect(page.oldestSequence).toBe(1)
+        expect(page.lastSequence).toBe(lengths.length)
+      }
+    })
   })
 
   it('are full up to 256 KiB: the newest messages before a sequence, the oldest after one', async () => {

@@ -1,5 +1,6 @@
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import type { RunningCore } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
@@ -75,71 +76,61 @@ describe('history pages during concurrent writes', () => {
       1,
     ),
   )('contain every message up to `lastSequence` when read %s', async (_, read) => {
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), fc.nat(5), pageSize, async (scheduler, before, limit) => {
-        const session = await cores.newSession()
-        for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
-        const { pages, lastSequence } = await whileWriting(scheduler, session, (reader) => read(session, reader, limit))
-        const upTo = (await loggedMessages(session)).filter((sequence) => sequence <= lastSequence)
-        expect(sequencesOf(pages).filter((sequence) => sequence <= lastSequence)).toEqual(upTo)
-        for (const page of pages)
-          expect(page.messages.every(({ sequence }) => sequence <= page.lastSequence)).toBe(true)
-      }),
-      fewRuns,
-    )
+    await forAllAsync([fc.scheduler(), fc.nat(5), pageSize], fewRuns, async (scheduler, before, limit) => {
+      const session = await cores.newSession()
+      for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
+      const { pages, lastSequence } = await whileWriting(scheduler, session, (reader) => read(session, reader, limit))
+      const upTo = (await loggedMessages(session)).filter((sequence) => sequence <= lastSequence)
+      expect(sequencesOf(pages).filter((sequence) => sequence <= lastSequence)).toEqual(upTo)
+      for (const page of pages) expect(page.messages.every(({ sequence }) => sequence <= page.lastSequence)).toBe(true)
+    })
   })
 
   it('contain each message once, together with a stream that starts at `lastSequence`', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), fc.nat(3), pageSize, async (scheduler, before, limit) => {
-        const session = await cores.newSession()
-        for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
-        const { pages, stream } = await whileWriting(scheduler, session, async (reader) => {
-          const { pages, lastSequence } = await readForwards(session, reader, limit)
-          return {
-            pages,
-            stream: await cores.openStream(session, cores.core, { afterSequence: lastSequence }),
-          }
-        })
-        const all = await loggedMessages(session)
-        await expect.poll(() => [...sequencesOf(pages), ...stream.sequences]).toEqual(all)
-      }),
-      fewRuns,
-    )
+    await forAllAsync([fc.scheduler(), fc.nat(3), pageSize], fewRuns, async (scheduler, before, limit) => {
+      const session = await cores.newSession()
+      for (let index = 0; index < before; index += 1) await answer(session, `early-${index}`)
+      const { pages, stream } = await whileWriting(scheduler, session, async (reader) => {
+        const { pages, lastSequence } = await readForwards(session, reader, limit)
+        return {
+          pages,
+          stream: await cores.openStream(session, cores.core, { afterSequence: lastSequence }),
+        }
+      })
+      const all = await loggedMessages(session)
+      await expect.poll(() => [...sequencesOf(pages), ...stream.sequences]).toEqual(all)
+    })
   })
 
   it('show each state change up to `lastSequence`, even before it is applied to its message', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
-        const session = await cores.newSession()
-        const { conversationId } = session
-        for (const key of ['one', 'two']) await cores.send(session, key, { key })
-        const operators = cores.scheduledCore(scheduler)
-        const changing = async () => {
-          for (const state of ['sent', 'delivered', 'read'])
-            await updateMessageStates(operators, { conversationId, upToSequence: 2, state }, undefined)
+    await forAllAsync([fc.scheduler()], fewRuns, async (scheduler) => {
+      const session = await cores.newSession()
+      const { conversationId } = session
+      for (const key of ['one', 'two']) await cores.send(session, key, { key })
+      const operators = cores.scheduledCore(scheduler)
+      const changing = async () => {
+        for (const state of ['sent', 'delivered', 'read'])
+          await updateMessageStates(operators, { conversationId, upToSequence: 2, state }, undefined)
+      }
+      const reader = cores.scheduledCore(scheduler)
+      const reading = async () => {
+        const pages: MessagePage[] = []
+        for (let count = 0; count < 4; count += 1) pages.push(await listWith(session, reader, {}))
+        return pages
+      }
+      const [pages] = await scheduler.waitFor(Promise.all([reading(), changing()]))
+      const log = await cores.core.database.collections.events.find({ conversationId }).toArray()
+      for (const { messages, lastSequence } of pages) {
+        const changes = log.filter(({ sequence }) => sequence <= lastSequence)
+        for (const message of messages) {
+          const relevant = changes.filter(({ messageSequence }) => messageSequence === message.sequence)
+          const states = ['queued', ...relevant.map(({ data }) => data!.state!)]
+          expect(order.indexOf(stateOf(message))).toBeGreaterThanOrEqual(
+            Math.max(...states.map((state) => order.indexOf(state))),
+          )
         }
-        const reader = cores.scheduledCore(scheduler)
-        const reading = async () => {
-          const pages: MessagePage[] = []
-          for (let count = 0; count < 4; count += 1) pages.push(await listWith(session, reader, {}))
-          return pages
-        }
-        const [pages] = await scheduler.waitFor(Promise.all([reading(), changing()]))
-        const log = await cores.core.database.collections.events.find({ conversationId }).toArray()
-        for (const { messages, lastSequence } of pages) {
-          const changes = log.filter(({ sequence }) => sequence <= lastSequence)
-          for (const message of messages) {
-            const relevant = changes.filter(({ messageSequence }) => messageSequence === message.sequence)
-            const states = ['queued', ...relevant.map(({ data }) => data!.state!)]
-            expect(order.indexOf(stateOf(message))).toBeGreaterThanOrEqual(
-              Math.max(...states.map((state) => order.indexOf(state))),
-            )
-          }
-        }
-      }),
-      fewRuns,
-    )
+      }
+    })
   })
 })
 

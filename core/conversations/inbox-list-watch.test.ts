@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
@@ -29,8 +30,10 @@ const draft = (conversationId: string, body: string) => ({
 })
 
 it('an inbox list shows the last message of each conversation if a client reads it after `ready` and applies each change', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.scheduler(), fc.boolean(), turns, turns, async (scheduler, isWatchedBefore, late, later) => {
+  await forAllAsync(
+    [fc.scheduler(), fc.boolean(), turns, turns],
+    runs(100),
+    async (scheduler, isWatchedBefore, late, later) => {
       const { conversationId } = await cores.newSession()
       const { workspaceId } = cores
       const log = logOf(cores.core)
@@ -86,7 +89,6 @@ it('an inbox list shows the last message of each conversation if a client reads 
       await scheduler.waitFor(inboxWatchOf(operators).check())
       await scheduler.waitIdle()
       expect(seen).toBe(2)
-    }),
-    runs(100),
+    },
   )
 })

@@ -22,32 +22,30 @@ const statesOf = async ({ credentials }: TestVisitor) =>
 const changesOf = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).filter(({ type }) => type === 'message.state.changed')
 
-describe('marking messages as sent', () => {
-  it('happens once for all readers, and again after a failure', async () => {
-    const visitor = await cores.newVisitor()
-    const { event } = await send(cores.core, visitor, 'hello')
-    const appended: string[] = []
-    let isFailing = true
-    const core = bareCore({ ...cores.core })
-    logOf.set(core, {
-      ...logOf(cores.core),
-      append: (entry) => {
-        appended.push(entry.type)
-        return isFailing ? Promise.reject(new Error('the database is away')) : logOf(cores.core).append(entry)
-      },
-    })
-    const states = sentMarksOf(core)
-    for (let reader = 0; reader < 3; reader++) states.mark([event])
-    await states.drain()
-    expect(appended).toHaveLength(1)
-    isFailing = false
-    for (let reader = 0; reader < 3; reader++) {
-      states.mark([event])
-      await states.drain()
-    }
-    expect(appended).toHaveLength(2)
-    expect(await statesOf(visitor)).toEqual(['sent'])
+it('marking messages as sent happens once for all readers, and again after a failure', async () => {
+  const visitor = await cores.newVisitor()
+  const { event } = await send(cores.core, visitor, 'hello')
+  const appended: string[] = []
+  let isFailing = true
+  const core = bareCore({ ...cores.core })
+  logOf.set(core, {
+    ...logOf(cores.core),
+    append: (entry) => {
+      appended.push(entry.type)
+      return isFailing ? Promise.reject(new Error('the database is away')) : logOf(cores.core).append(entry)
+    },
   })
+  const states = sentMarksOf(core)
+  for (let reader = 0; reader < 3; reader++) states.mark([event])
+  await states.drain()
+  expect(appended).toHaveLength(1)
+  isFailing = false
+  for (let reader = 0; reader < 3; reader++) {
+    states.mark([event])
+    await states.drain()
+  }
+  expect(appended).toHaveLength(2)
+  expect(await statesOf(visitor)).toEqual(['sent'])
 })
 
 describe('updates of message states', () => {

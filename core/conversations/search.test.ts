@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { dataOf, hideData } from '../privacy/data-store.ts'
@@ -201,22 +202,19 @@ describe('a search of some kinds of texts', () => {
 
 describe('a removed or hidden text', () => {
   itLong('is not found after an erasure at any time during the indexing, and no entry contains its words', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
-        const word = newWord()
-        const visitor = await cores.newVisitor()
-        const slow = cores.scheduledCore(scheduler)
-        const sending = scheduler.waitFor(cores.send(visitor, `first ${word}`, { core: slow }))
-        await sending
-        const indexing = scheduler.waitFor(searchIndexOf(slow).flush())
-        await eraseVisitor(cores.core, await visitorOf(cores, visitor), 'desk')
-        await indexing
-        await finishErasures(cores)
-        expect(await snippetsOf(word)).toEqual([])
-        expect(await entriesWith(word)).toBe(0)
-      }),
-      runs(40),
-    )
+    await forAllAsync([fc.scheduler()], runs(40), async (scheduler) => {
+      const word = newWord()
+      const visitor = await cores.newVisitor()
+      const slow = cores.scheduledCore(scheduler)
+      const sending = scheduler.waitFor(cores.send(visitor, `first ${word}`, { core: slow }))
+      await sending
+      const indexing = scheduler.waitFor(searchIndexOf(slow).flush())
+      await eraseVisitor(cores.core, await visitorOf(cores, visitor), 'desk')
+      await indexing
+      await finishErasures(cores)
+      expect(await snippetsOf(word)).toEqual([])
+      expect(await entriesWith(word)).toBe(0)
+    })
   })
 
   it('is not found while its conversation is hidden or when its lead was removed', async () => {

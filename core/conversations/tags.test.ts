@@ -187,15 +187,13 @@ describe('the filter by tag', () => {
   })
 })
 
-describe('the list of tags', () => {
-  it('has the most used first, and no tag of a removed conversation', async () => {
-    const at = await cores.newSite()
-    const [one, two] = [await newWriter(at), await newWriter(at)]
-    for (const { conversationId } of [one, two]) await addTag(cores.core, conversationId, 'vip', undefined)
-    await addTag(cores.core, two.conversationId, 'john doe', undefined)
-    const own = await optionsFor(at.workspaceId)
-    expect((await clients[1]!.listTags({}, own)).tags).toEqual(['vip', 'john doe'])
-    await hideFromAll(cores.core, { conversationIds: [two.conversationId], leadIds: [] })
-    expect((await clients[0]!.listTags({}, own)).tags).toEqual(['vip'])
-  })
+it('the list of tags has the most used first, and no tag of a removed conversation', async () => {
+  const at = await cores.newSite()
+  const [one, two] = [await newWriter(at), await newWriter(at)]
+  for (const { conversationId } of [one, two]) await addTag(cores.core, conversationId, 'vip', undefined)
+  await addTag(cores.core, two.conversationId, 'john doe', undefined)
+  const own = await optionsFor(at.workspaceId)
+  expect((await clients[1]!.listTags({}, own)).tags).toEqual(['vip', 'john doe'])
+  await hideFromAll(cores.core, { conversationIds: [two.conversationId], leadIds: [] })
+  expect((await clients[0]!.listTags({}, own)).tags).toEqual(['vip'])
 })

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { submitForm } from '../deliveries/lead-capture.ts'
 import { redactMessage } from '../deliveries/redactions.ts'
@@ -153,28 +154,25 @@ describe('the first unseen message', () => {
       fc.constantFrom('agent', 'visitor', 'form', 'unseen', 'other').map((kind) => ({ kind, of: 0 })),
       fc.record({ kind: fc.constantFrom('read', 'delivered', 'redact'), of: fc.nat() }),
     )
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const events: LogEvent[] = []
-        let unseen: LogEvent[] = []
-        let isTold = false
-        for (const [index, { kind, of }] of steps.entries()) {
-          const answers = events.filter(({ type }) => type === 'message.received')
-          const target = answers[of % Math.max(1, answers.length)]?.sequence
-          const at = { conversationId: 'cnv_1', sequence: index + 1, occurredAt: new Date(index) }
-          const event = { ...at, ...eventOf(kind, target) } as LogEvent
-          events.push(event)
-          if (kind === 'agent') unseen.push(event)
-          if (kind === 'read' && target) unseen = unseen.filter(({ sequence }) => sequence > target)
-          if (kind === 'unseen') isTold = true
-          if (['visitor', 'form', 'read'].includes(kind)) isTold = false
-          if (kind === 'redact') unseen = unseen.filter(({ sequence }) => sequence !== target)
-          if (['visitor', 'form'].includes(kind)) unseen = []
-        }
-        expect(firstUnseen(events.toReversed())).toBe(isTold ? undefined : unseen[0])
-      }),
-      runs(300, 1),
-    )
+    forAll([fc.array(step, { maxLength: 30 })], runs(300, 1), (steps) => {
+      const events: LogEvent[] = []
+      let unseen: LogEvent[] = []
+      let isTold = false
+      for (const [index, { kind, of }] of steps.entries()) {
+        const answers = events.filter(({ type }) => type === 'message.received')
+        const target = answers[of % Math.max(1, answers.length)]?.sequence
+        const at = { conversationId: 'cnv_1', sequence: index + 1, occurredAt: new Date(index) }
+        const event = { ...at, ...eventOf(kind, target) } as LogEvent
+        events.push(event)
+        if (kind === 'agent') unseen.push(event)
+        if (kind === 'read' && target) unseen = unseen.filter(({ sequence }) => sequence > target)
+        if (kind === 'unseen') isTold = true
+        if (['visitor', 'form', 'read'].includes(kind)) isTold = false
+        if (kind === 'redact') unseen = unseen.filter(({ sequence }) => sequence !== target)
+        if (['visitor', 'form'].includes(kind)) unseen = []
+      }
+      expect(firstUnseen(events.toReversed())).toBe(isTold ? undefined : unseen[0])
+    })
   })
 })
 

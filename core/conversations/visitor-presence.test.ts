@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { bareCore } from '../test/core-with.ts'
 import { type Presence, visitorPresenceOf } from './visitor-presence.ts'
@@ -194,36 +195,33 @@ describe('the presence of a visitor', () => {
         ms: fc.nat(3_000),
       }),
     )
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-        const { newGateway, of, pass } = newScene()
-        let gateways = [0, 1, 2].map(() => ({ gateway: newGateway(), streams: [] as number[] }))
-        for (const each of steps) {
-          const { gateway, streams } = gateways[each.gateway]!
-          if (each.kind === 'open') streams.push(gateway.open())
-          else if (each.kind === 'close' && streams.length > 0) gateway.close(streams.shift()!)
-          else if (each.kind === 'stop') gateway.isStopped = true
-          else if (each.kind === 'end') {
-            gateway.end()
-            gateways = gateways.with(each.gateway, { gateway: newGateway(), streams: [] })
-          } else if ('tab' in each) {
-            gateway.isStopped = false
-            gateway.report(each.kind === 'here', each.tab)
-          }
-          await pass(each.ms)
+    await forAllAsync([fc.array(step, { maxLength: 30 })], runs(600, 20), async (steps) => {
+      const { newGateway, of, pass } = newScene()
+      let gateways = [0, 1, 2].map(() => ({ gateway: newGateway(), streams: [] as number[] }))
+      for (const each of steps) {
+        const { gateway, streams } = gateways[each.gateway]!
+        if (each.kind === 'open') streams.push(gateway.open())
+        else if (each.kind === 'close' && streams.length > 0) gateway.close(streams.shift()!)
+        else if (each.kind === 'stop') gateway.isStopped = true
+        else if (each.kind === 'end') {
+          gateway.end()
+          gateways = gateways.with(each.gateway, { gateway: newGateway(), streams: [] })
+        } else if ('tab' in each) {
+          gateway.isStopped = false
+          gateway.report(each.kind === 'here', each.tab)
         }
-        // A real tab repeats its report while it shows the chat. The tabs of this test do not. So
-        // each tab now reports `away`, which replaces its earlier report.
-        for (const tab of ['a', 'b']) gateways[0]!.gateway.report(false, tab)
-        await pass(5_000)
-        const open = gateways.filter(({ gateway }) => !gateway.isStopped).flatMap(({ streams }) => streams)
-        expect(of()).toBe(open.length > 0 ? 'away' : 'gone')
-        gateways[0]!.gateway.isStopped = false
-        gateways[0]!.gateway.report(true)
-        await pass(250)
-        expect(of()).toBe('here')
-      }),
-      runs(600, 20),
-    )
+        await pass(each.ms)
+      }
+      // A real tab repeats its report while it shows the chat. The tabs of this test do not. So
+      // each tab now reports `away`, which replaces its earlier report.
+      for (const tab of ['a', 'b']) gateways[0]!.gateway.report(false, tab)
+      await pass(5_000)
+      const open = gateways.filter(({ gateway }) => !gateway.isStopped).flatMap(({ streams }) => streams)
+      expect(of()).toBe(open.length > 0 ? 'away' : 'gone')
+      gateways[0]!.gateway.isStopped = false
+      gateways[0]!.gateway.report(true)
+      await pass(250)
+      expect(of()).toBe('here')
+    })
   })
 })

@@ -1,13 +1,12 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { headerIssues } from './subscription-settings.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const destinationUrl = 'https://crm.example/leads'
 const reserved = [
@@ -116,11 +115,8 @@ describe('custom headers', () => {
     const accepted = fc.record({ name: fc.string(), value: fc.string() }).filter((each) => {
       return headerIssues([each], []).every((issue) => issue === undefined)
     })
-    fc.assert(
-      fc.property(accepted, ({ name, value }) => {
-        expect(new Headers([[name, value]]).get(name)).toBe(value)
-      }),
-      runs(100, 10),
-    )
+    forAll([accepted], runs(100, 10), ({ name, value }) => {
+      expect(new Headers([[name, value]]).get(name)).toBe(value)
+    })
   })
 })

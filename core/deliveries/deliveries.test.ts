@@ -1,13 +1,11 @@
 import { Webhook } from 'standardwebhooks'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const second = 1000
 const hour = 3_600_000
@@ -109,24 +107,22 @@ describe('CreateDeliveryAttempt', () => {
   })
 })
 
-describe('the delivery schedule', () => {
-  it('an accepted delivery is sent only once, and its body is removed', async () => {
-    const { send, attempts, operator } = await test.newScene()
-    const { deliveryId, attemptId } = await send()
-    const worker = await test.worker()
-    await worker.drain(202)
-    expect(await attempts(deliveryId)).toMatchObject([
-      { status: DeliveryStatus.ACCEPTED, responseClass: ResponseClass.ACCEPTED, responseStatus: 202, durationMs: 12 },
-    ])
-    const document = await test.cores[0]!.database.collections.deliveries.findOne({ _id: deliveryId })
-    expect(document).not.toHaveProperty('body')
-    expect(document).not.toHaveProperty('dueAt')
-    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' }))).toBe(
-      'AttemptNotRetryable',
-    )
-    test.advance(48 * hour)
-    expect(await worker.claim()).toEqual([])
-  })
+it('the delivery schedule an accepted delivery is sent only once, and its body is removed', async () => {
+  const { send, attempts, operator } = await test.newScene()
+  const { deliveryId, attemptId } = await send()
+  const worker = await test.worker()
+  await worker.drain(202)
+  expect(await attempts(deliveryId)).toMatchObject([
+    { status: DeliveryStatus.ACCEPTED, responseClass: ResponseClass.ACCEPTED, responseStatus: 202, durationMs: 12 },
+  ])
+  const document = await test.cores[0]!.database.collections.deliveries.findOne({ _id: deliveryId })
+  expect(document).not.toHaveProperty('body')
+  expect(document).not.toHaveProperty('dueAt')
+  expect(await codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' }))).toBe(
+    'AttemptNotRetryable',
+  )
+  test.advance(48 * hour)
+  expect(await worker.claim()).toEqual([])
 })
 
 describe('the lists of leads and deliveries', () => {

@@ -20,12 +20,11 @@ import type { ClaimedDelivery } from './webhook-requests.ts'
 const finished = isLong ? 20_000 : 1_000
 const backlog = isLong ? 5_000 : 500
 
-const test = testDeliveries()
+const test = testDeliveries({ count: 1, clears: false })
 let client: Awaited<ReturnType<typeof openMeasuredClient>>
 let scenes: Awaited<ReturnType<typeof test.newScene>>[]
 
 beforeAll(async () => {
-  await test.open({ count: 1 })
   client = await openMeasuredClient(test.uri, test.name)
   scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
 })

@@ -1,12 +1,10 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { isLong, itLong } from '../../test/support/is-long.ts'
 import { claimDue } from '../test/claims.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
-const test = testDeliveries()
-beforeAll(() => test.open({ started: true }))
-beforeEach(() => test.clear())
+const test = testDeliveries({ started: true })
 
 const second = 1000
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong } from '../../test/support/is-long.ts'
@@ -8,7 +8,6 @@ import { testDeliveries } from '../test/deliveries.ts'
 import { reconcilePauses } from './pauses.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
 
 /** One event in the history of a delivery. Events occur in any order. */
 type Step =

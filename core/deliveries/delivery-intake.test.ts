@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { until } from '../../test/support/until.ts'
@@ -8,8 +8,6 @@ import { addDelivery, leadContent, newDelivery } from './intake.ts'
 import { findSubscriptions } from './live-subscriptions.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 type Stream = Awaited<ReturnType<typeof test.stream>>
 

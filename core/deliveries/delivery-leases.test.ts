@@ -1,10 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const second = 1000
 
@@ -83,15 +81,13 @@ describe('leases', () => {
   })
 })
 
-describe('the recording of results', () => {
-  it('invalid results are rejected', async () => {
-    const { record } = await test.worker()
-    const invalid = { code: 'ValidationFailed' }
-    const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }
-    await expect(record([ids])).rejects.toMatchObject(invalid)
-    const outcome = { case: 'failure' as const, value: {} }
-    await expect(record([{ ...ids, outcome }])).rejects.toMatchObject(invalid)
-  })
+it('the recording of results invalid results are rejected', async () => {
+  const { record } = await test.worker()
+  const invalid = { code: 'ValidationFailed' }
+  const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }
+  await expect(record([ids])).rejects.toMatchObject(invalid)
+  const outcome = { case: 'failure' as const, value: {} }
+  await expect(record([{ ...ids, outcome }])).rejects.toMatchObject(invalid)
 })
 
 const response = (status: number) => ({ case: 'response' as const, value: { status } })

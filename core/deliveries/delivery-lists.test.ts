@@ -19,10 +19,9 @@ const count = isLong ? 200_000 : 1_500
 /** Number of deliveries with each status except `accepted`. These deliveries are older than all others. */
 const rare = 3
 
-const test = testDeliveries()
+const test = testDeliveries({ count: 1, clears: false })
 let client: Awaited<ReturnType<typeof openMeasuredClient>>
 beforeAll(async () => {
-  await test.open({ count: 1 })
   client = await openMeasuredClient(test.uri, test.name)
   await insertAll()
 })

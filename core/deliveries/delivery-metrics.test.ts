@@ -1,12 +1,10 @@
-import { beforeAll, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { testDeliveries } from '../test/deliveries.ts'
 import { pendingFaultsOf } from './faults.ts'
 import { measureDestinations, measureQueue } from './jobs.ts'
 
-const test = testDeliveries()
-beforeAll(() => test.open({ count: 1 }))
-beforeEach(() => test.clear())
+const test = testDeliveries({ count: 1 })
 
 async function gauge(name: 'oldestDueAge' | 'deliveriesHeld' | 'deliveriesDue' | 'deliveriesScheduled') {
   await measureQueue(test.cores[0]!)
@@ -77,7 +75,7 @@ it('a delivery that waits for a retry counts as scheduled, and in the queue of i
 })
 
 it('the counters of attempts begin at 0, so that the first event is an increase', async () => {
-  const { metrics } = (await test.open({ count: 1 })).at(-1)!
+  const { metrics } = (await test.open()).at(-1)!
   const text = await metrics.registry.metrics()
   for (const series of [
     'service_core_attempts_total{status="dead_lettered",response_class="timeout"} 0',

@@ -1,5 +1,5 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
@@ -10,8 +10,6 @@ import { testDeliveries } from '../test/deliveries.ts'
 import { advanceRecovery, finishRecovery, leaseRecovery, proceedRecoveries } from './recovery.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const minute = 60_000
 const deliveriesOf = () => test.cores[0]!.database.collections.deliveries

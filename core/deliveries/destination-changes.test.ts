@@ -1,13 +1,12 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
 import { issuesOf, type TestDeliveries, testDeliveries } from '../test/deliveries.ts'
 
-const test = testDeliveries()
-beforeAll(() => test.open({ started: true }))
-beforeEach(() => test.clear())
+const test = testDeliveries({ started: true })
 
 const present = 'https://crm.example/leads?key=PATH-SECRET'
 const headers = [
@@ -122,33 +121,30 @@ describe('a new destination of a subscription', () => {
       { requiredKeys: [] },
     )
     const scene = await test.newScene()
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async (steps) => {
-        const { operator } = scene
-        let origin = origins[0]!
-        const value = () => `value for ${origin}`
-        const { subscriptionId } = await operator.createSubscription({
-          destinationUrl: `${origin}/x`,
-          headers: [{ name: 'x-key', value: value() }],
-        })
-        for (const { move, header } of steps) {
-          const before = origin
-          origin = move ?? origin
-          const list = { set: [{ name: 'x-key', value: value() }], keep: [{ name: 'x-key' }], none: [] }
-          const change = {
-            ...(move && { destinationUrl: `${move}/x` }),
-            ...(header && { headers: { headers: list[header] } }),
-          }
-          await operator.updateSubscription({ subscriptionId, ...change }).catch(() => {
-            origin = before
-          })
-          const { url, headers: sent } = await nextRequest({ ...scene, subscriptionId, update: undefined as never })
-          expect(new URL(url).origin).toBe(origin)
-          if (sent['x-key'] !== undefined) expect(sent['x-key']).toBe(value())
+    await forAllAsync([fc.array(step, { minLength: 1, maxLength: 6 })], runs(60, 20), async (steps) => {
+      const { operator } = scene
+      let origin = origins[0]!
+      const value = () => `value for ${origin}`
+      const { subscriptionId } = await operator.createSubscription({
+        destinationUrl: `${origin}/x`,
+        headers: [{ name: 'x-key', value: value() }],
+      })
+      for (const { move, header } of steps) {
+        const before = origin
+        origin = move ?? origin
+        const list = { set: [{ name: 'x-key', value: value() }], keep: [{ name: 'x-key' }], none: [] }
+        const change = {
+          ...(move && { destinationUrl: `${move}/x` }),
+          ...(header && { headers: { headers: list[header] } }),
         }
-      }),
-      runs(60, 20),
-    )
+        await operator.updateSubscription({ subscriptionId, ...change }).catch(() => {
+          origin = before
+        })
+        const { url, headers: sent } = await nextRequest({ ...scene, subscriptionId, update: undefined as never })
+        expect(new URL(url).origin).toBe(origin)
+        if (sent['x-key'] !== undefined) expect(sent['x-key']).toBe(value())
+      }
+    })
   })
 })
 

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
@@ -7,8 +7,6 @@ import { testDeliveries } from '../test/deliveries.ts'
 import { failingMaxMs } from './faults.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const hour = 3_600_000
 

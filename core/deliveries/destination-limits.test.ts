@@ -1,10 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { createWorkspace } from '../workspaces/workspaces.ts'
 
 const test = testDeliveries({ settings: { EVENT_HOOKS_MAX: 4, LEAD_SUBSCRIPTIONS_MAX: 3 } })
-beforeAll(() => test.open())
 
 const destinationUrl = 'https://crm.example/in'
 const hook = { destinationUrl, eventTypes: ['subscription.disabled'] }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { reserveRequests } from './claims.ts'
 
-const test = testDeliveries()
+const test = testDeliveries({ started: true })
 
 describe('a rate limit', () => {
   it('no second has more requests than the limit, whenever claims arrive', () => {
@@ -50,9 +50,6 @@ describe('a rate limit', () => {
 })
 
 describe('a subscription with a rate limit', () => {
-  beforeAll(() => test.open({ started: true }))
-  beforeEach(() => test.clear())
-
   itLong(
     'does not exceed its limit if two cores claim its deliveries, and does not delay other destinations',
     async () => {

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type ClaimedDelivery, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { type CreateSubscriptionRequestSchema, EventPolicySchema } from '#proto/lead/v1/subscription_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
@@ -15,8 +15,6 @@ import { proceedRecoveries } from './recovery.ts'
 import { addSuppressions } from './suppressing.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const destinationUrl = 'https://crm.example/leads'
 type Policy = MessageInitShape<typeof EventPolicySchema>

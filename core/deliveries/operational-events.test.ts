@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { itLong } from '../../test/support/is-long.ts'
@@ -7,7 +7,6 @@ import { testDeliveries } from '../test/deliveries.ts'
 import { catchUpFeed, flushFeed } from '../test/feed.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
 beforeEach(async () => {
   await flushFeed(test.cores[0]!)
   await test.clear()

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { bodySignature } from '../../contract/webhook-headers.ts'
@@ -6,8 +6,6 @@ import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { activatedSecrets, activeSecret, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const hour = 3_600_000
 const isSignedWith = ({ headers, body }: ClaimedDelivery, secret: string) =>

@@ -1,13 +1,11 @@
 import { inspect } from 'node:util'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const second = 1000
 

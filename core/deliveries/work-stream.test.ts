@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
@@ -8,9 +8,7 @@ import { testDeliveries } from '../test/deliveries.ts'
 import { openStream } from '../test/delivery-stream.ts'
 import { addSuppressions } from './suppressing.ts'
 
-const test = testDeliveries()
-beforeAll(() => test.open({ started: true }))
-beforeEach(() => test.clear())
+const test = testDeliveries({ started: true })
 
 const second = 1000
 type Stream = Awaited<ReturnType<typeof test.stream>>

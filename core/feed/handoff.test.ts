@@ -1,5 +1,5 @@
 import { createClient } from '@connectrpc/connect'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { hasFailed } from '../test/cores.ts'
@@ -10,9 +10,6 @@ import { accessOf } from '../transport/caller.ts'
 import { markAnnounced } from './lead-feed.ts'
 
 const deliveries = testDeliveries()
-beforeAll(async () => {
-  await deliveries.open()
-})
 
 type Scene = Awaited<ReturnType<typeof deliveries.newScene>>
 

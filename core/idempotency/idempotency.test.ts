@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { scheduledStore } from '../test/scheduled-database.ts'
 import {
@@ -14,6 +14,8 @@ import {
   type IdempotencyStore,
   type Operation,
 } from './idempotency.ts'
+
+const database = await openTestDatabase(testDatabase())
 
 const second = 1000
 const base = { scope: ['POST /sessions', 'pk'], input: { a: 1 }, keptFor: 600 }
@@ -129,60 +131,48 @@ describe('operations', () => {
   })
 })
 
-describe('the hash of an input', () => {
-  it('the hash of an input depends on the values, not on the order of the fields', () => {
-    expect(hashInput({ b: [1], a: 'x' })).toBe(hashOf('{"a":"x","b":[1]}'))
-    expect(hashInput(undefined)).toBe(hashOf(''))
-  })
+it('the hash of an input the hash of an input depends on the values, not on the order of the fields', () => {
+  expect(hashInput({ b: [1], a: 'x' })).toBe(hashOf('{"a":"x","b":[1]}'))
+  expect(hashInput(undefined)).toBe(hashOf(''))
 })
 
 describe('an operation whose slow run is considered dead', () => {
-  const { uri, name } = testDatabase()
-  let database: Database
-  beforeAll(async () => {
-    database = await openTestDatabase({ uri, name })
-  })
-  afterAll(() => database.close())
-
   it('an operation whose slow run is considered dead has one result in any order of acquire, takeover, finish and release', async () => {
     const behaviours = fc.array(fc.record({ fails: fc.boolean(), retries: fc.nat({ max: 2 }) }), {
       minLength: 2,
       maxLength: 4,
     })
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), behaviours, async (scheduler, callers) => {
-        let now = Date.UTC(2126, 0, 2)
-        const key = randomUUID()
-        const answers: unknown[] = []
-        const run = (index: number, fails: boolean) => async (_: string, startedAt: Date) => {
-          await scheduler.schedule(Promise.resolve(), `${index} runs`)
-          if (fails) throw new Error('failed')
-          return { sessionId: `ses ${startedAt?.getTime()}`, by: index }
+    await forAllAsync([fc.scheduler(), behaviours], runs(300), async (scheduler, callers) => {
+      let now = Date.UTC(2126, 0, 2)
+      const key = randomUUID()
+      const answers: unknown[] = []
+      const run = (index: number, fails: boolean) => async (_: string, startedAt: Date) => {
+        await scheduler.schedule(Promise.resolve(), `${index} runs`)
+        if (fails) throw new Error('failed')
+        return { sessionId: `ses ${startedAt?.getTime()}`, by: index }
+      }
+      const calls = callers.map(async ({ fails, retries }, index) => {
+        const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
+        const idempotency = createIdempotency(store, () => now)
+        for (let attempt = 0; attempt <= retries; attempt += 1) {
+          // Advances the clock by more than the lease, so that all runs that started earlier are considered dead.
+          await scheduler.schedule(Promise.resolve(), `${index} begins`)
+          now += 16 * second
+          await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
+            ({ content }) => answers.push(content),
+            (error) => expect(error.message === 'failed' || error.code === 'OperationInProgress').toBe(true),
+          )
         }
-        const calls = callers.map(async ({ fails, retries }, index) => {
-          const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
-          const idempotency = createIdempotency(store, () => now)
-          for (let attempt = 0; attempt <= retries; attempt += 1) {
-            // Advances the clock by more than the lease, so that all runs that started earlier are considered dead.
-            await scheduler.schedule(Promise.resolve(), `${index} begins`)
-            now += 16 * second
-            await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(
-              ({ content }) => answers.push(content),
-              (error) => expect(error.message === 'failed' || error.code === 'OperationInProgress').toBe(true),
-            )
-          }
-        })
-        await scheduler.waitFor(Promise.all(calls))
-        now += 16 * second
-        const last = await createIdempotency(createIdempotencyStore(database.collections), () => now).once({
-          ...base,
-          key,
-          run: async () => ({ sessionId: 'the last', by: -1 }),
-        })
-        for (const answer of answers) expect(answer).toEqual(last.content)
-      }),
-      runs(300),
-    )
+      })
+      await scheduler.waitFor(Promise.all(calls))
+      now += 16 * second
+      const last = await createIdempotency(createIdempotencyStore(database.collections), () => now).once({
+        ...base,
+        key,
+        run: async () => ({ sessionId: 'the last', by: -1 }),
+      })
+      for (const answer of answers) expect(answer).toEqual(last.content)
+    })
   })
 
   it('an operation whose slow run is considered dead keeps the start time of its first run until its result expires', async () => {

@@ -119,17 +119,15 @@ describe.each([
   })
 })
 
-describe('an assertion', () => {
-  it('stays unused if its visitor is banned', async () => {
-    const sub = newSubject()
-    const banned = await cores.newVerified(sub)
-    await banSession(cores.core, banned.sessionId, 'spam')
-    const session = await cores.newSession()
-    const assertion = cores.sign({ sub })
-    expect(await codeOf(cores.identify(session, assertion))).toBe('VisitorBanned')
-    await unbanSession(cores.core, banned.sessionId)
-    expect(await cores.identify(session, assertion)).toMatchObject({ identityState: 'verified' })
-  })
+it('an assertion stays unused if its visitor is banned', async () => {
+  const sub = newSubject()
+  const banned = await cores.newVerified(sub)
+  await banSession(cores.core, banned.sessionId, 'spam')
+  const session = await cores.newSession()
+  const assertion = cores.sign({ sub })
+  expect(await codeOf(cores.identify(session, assertion))).toBe('VisitorBanned')
+  await unbanSession(cores.core, banned.sessionId)
+  expect(await cores.identify(session, assertion)).toMatchObject({ identityState: 'verified' })
 })
 
 describe('the page of a session', () => {

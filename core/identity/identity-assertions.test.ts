@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { type AssertionChange, signAssertion } from '../../test/support/assertion.ts'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { brokenBytes, nearlyGood } from '../../test/support/mutations.ts'
 import { readCoreConfig } from '../config.ts'
@@ -33,6 +34,8 @@ const verify = (assertion: string, installation = installationWith(current, befo
   verifyAssertion(core, assertion, installation)
 
 const invalid = { code: 'IdentityAssertionInvalid' }
+/** The error of an assertion that fails these rules, and no others. */
+const failing = (...rules: string[]) => ({ ...invalid, issues: rules.map((rule) => ({ path: '/assertion', rule })) })
 const expired = { code: 'IdentityAssertionExpired' }
 
 describe('an identity assertion', () => {
@@ -71,57 +74,60 @@ describe('an identity assertion', () => {
     expect(present.map(([name]) => name).sort()).toEqual(['endsAt', 'externalSubject', 'nonce'])
   })
 
-  it.each(['aud', 'sub', 'iat', 'exp', 'jti'])('is invalid without %s', async (claim) => {
-    await expect(verify(sign({ claims: { [claim]: undefined } }))).rejects.toMatchObject(invalid)
-  })
-
-  it.each([
-    ['aud', ['pk_shop']],
-    ['aud', 7],
-    ['sub', 42],
-    ['sub', null],
-    ['sub', ['customer-1']],
-    ['iat', String(time)],
-    ['iat', time + 0.5],
-    ['exp', String(time + 60)],
-    ['exp', null],
-    ['nbf', 'soon'],
-    ['jti', 12345678],
-    ['name', 7],
-    ['name', null],
-    ['ctx', 'plan=pro'],
-    ['ctx', ['pro']],
-    ['ctx', null],
-  ])('is invalid if %s has the wrong type (%j)', async (claim, value) => {
-    await expect(verify(sign({ claims: { [claim]: value } }))).rejects.toMatchObject(invalid)
-  })
-
-  it.each<[string, unknown, string]>([
-    ['aud', 'pk_another', 'another site'],
-    ['sub', '', 'empty'],
-    ['sub', 'a'.repeat(257), 'too long'],
-    ['sub', 'a\u0000b', 'a control character'],
-    ['sub', '\ud800', 'a lone surrogate'],
-    ['iat', time + 31, 'in the future'],
-    ['iat', -1, 'negative'],
-    ['nbf', time + 31, 'not yet'],
-    ['exp', time + 301, 'more than 300 s after iat'],
-    ['exp', time, 'not after iat'],
-    ['exp', Number.MAX_SAFE_INTEGER, 'too far'],
-    ['jti', 'a'.repeat(7), 'too short'],
-    ['jti', 'a'.repeat(129), 'too long'],
-    ['name', 'a'.repeat(129), 'too long'],
-    ['ctx', { account: { id: 1 } }, 'not flat'],
-    ['ctx', { tags: ['a'] }, 'not flat'],
-    ['ctx', { plan: null }, 'null'],
-    ['ctx', { plan: 'a\u0007' }, 'a control character'],
-    ['ctx', { '': 'nameless' }, 'an empty key'],
-    ['ctx', { ['k'.repeat(65)]: 1 }, 'a long key'],
-    ['ctx', { text: 'a'.repeat(1015) }, 'more than 1 KiB'],
-    ['ctx', { text: 'ü'.repeat(510) }, 'more than 1 KiB in UTF-8'],
-    ['ctx', Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`k${index}`, index])), 'eleven keys'],
-  ])('is invalid if %s is wrong (%j: %s)', async (claim, value, _) => {
-    await expect(verify(sign({ claims: { [claim]: value } }))).rejects.toMatchObject(invalid)
+  it.each<[claims: object, ...rules: string[]]>([
+    [{ aud: undefined }, 'audience'],
+    [{ aud: ['pk_shop'] }, 'audience'],
+    [{ aud: 7 }, 'audience'],
+    [{ aud: 'pk_another' }, 'audience'],
+    [{ sub: undefined }, 'subject'],
+    [{ sub: 42 }, 'subject'],
+    [{ sub: null }, 'subject'],
+    [{ sub: ['customer-1'] }, 'subject'],
+    [{ sub: '' }, 'subject'],
+    [{ sub: 'a'.repeat(257) }, 'subject'],
+    [{ sub: 'a\u0000b' }, 'subject'],
+    [{ sub: '\ud800' }, 'subject'],
+    [{ iat: undefined }, 'lifetime'],
+    [{ iat: String(time) }, 'lifetime'],
+    [{ iat: time + 0.5 }, 'lifetime'],
+    [{ iat: -1 }, 'lifetime'],
+    [{ iat: time + 31, exp: time + 90 }, 'clock'],
+    [{ iat: now, exp: now + 60 }, 'clock'],
+    [{ nbf: 'soon' }, 'clock'],
+    [{ nbf: time + 31 }, 'clock'],
+    [{ nbf: -1 }, 'clock'],
+    [{ exp: undefined }, 'lifetime'],
+    [{ exp: String(time + 60) }, 'lifetime'],
+    [{ exp: null }, 'lifetime'],
+    [{ exp: time + 301 }, 'lifetime'],
+    [{ exp: time }, 'lifetime'],
+    [{ exp: Number.MAX_SAFE_INTEGER }, 'lifetime'],
+    [{ jti: undefined }, 'nonce'],
+    [{ jti: 12345678 }, 'nonce'],
+    [{ jti: 'a'.repeat(7) }, 'nonce'],
+    [{ jti: 'a'.repeat(129) }, 'nonce'],
+    [{ name: 7 }, 'context'],
+    [{ name: null }, 'context'],
+    [{ name: 'a'.repeat(129) }, 'context'],
+    [{ ctx: 'plan=pro' }, 'context'],
+    [{ ctx: ['pro'] }, 'context'],
+    [{ ctx: null }, 'context'],
+    [{ ctx: { account: { id: 1 } } }, 'context'],
+    [{ ctx: { tags: ['a'] } }, 'context'],
+    [{ ctx: { plan: null } }, 'context'],
+    [{ ctx: { plan: 'a\u0007' } }, 'context'],
+    [{ ctx: { '': 'nameless' } }, 'context'],
+    [{ ctx: { ['k'.repeat(65)]: 1 } }, 'context'],
+    [{ ctx: { text: 'a'.repeat(1015) } }, 'context'],
+    [{ ctx: { text: 'ü'.repeat(510) } }, 'context'],
+    [{ ctx: Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`k${index}`, index])) }, 'context'],
+    [{ ctx: JSON.parse('{"__proto__":"x"}') }, 'context'],
+    [
+      { aud: 'pk_other', sub: '', exp: time + 600, jti: 1, ctx: [] },
+      ...['audience', 'subject', 'nonce', 'lifetime', 'context'],
+    ],
+  ])('is invalid with the claims %o, and the error names the rule %s', async (claims, ...rules) => {
+    await expect(verify(sign({ claims: { ...claims } }))).rejects.toMatchObject(failing(...rules))
   })
 
   it.each([
@@ -131,16 +137,12 @@ describe('an identity assertion', () => {
     ['name', 'a'.repeat(128)],
     ['iat', time + 30],
     ['nbf', time + 30],
+    ['nbf', 0],
     ['exp', time + 300],
     ['ctx', { text: 'a'.repeat(1013) }],
     ['ctx', Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`$k.${index}`, index]))],
   ])('is valid if %s is at its limit (%j)', async (claim, value) => {
     await expect(verify(sign({ claims: { [claim]: value } }))).resolves.toBeDefined()
-  })
-
-  it('is invalid with the context key `__proto__`', async () => {
-    const ctx = JSON.parse('{"__proto__":"x"}')
-    await expect(verify(sign({ claims: { ctx } }))).rejects.toMatchObject(invalid)
   })
 
   it('expires 30 s after its exp', async () => {
@@ -155,26 +157,28 @@ describe('an identity assertion', () => {
     await expect(verify(sign({ claims }, { ...current, secret: before.secret }))).rejects.toMatchObject(invalid)
   })
 
-  it.each<[string, AssertionChange]>([
-    ['alg none', { header: { alg: 'none' }, hash: 'none' }],
-    ['alg none with a signature', { header: { alg: 'none' } }],
-    ['HS512', { header: { alg: 'HS512' }, hash: 'sha512' }],
-    ['RS256 over an HMAC', { header: { alg: 'RS256' } }],
-    ['no signature', { hash: 'none' }],
-    ['another typ', { header: { typ: 'JWT' } }],
-    ['no typ', { header: { typ: undefined } }],
-    ["an access grant's typ", { header: { typ: 'service-access-grant+jwt' } }],
-    ['no kid', { header: { kid: undefined } }],
-    ['an unknown kid', { header: { kid: 'key_0' } }],
-    ['a kid of the wrong type', { header: { kid: ['key_2'] } }],
-    ['a critical extension', { header: { crit: ['exp'], exp: 1 } }],
-    ['a key of its own', { header: { jwk: { kty: 'oct', k: 'AAAA' } }, hash: 'sha512' }],
-  ])('is invalid with %s', async (_, change) => {
-    await expect(verify(sign(change))).rejects.toMatchObject(invalid)
+  it.each<[string, AssertionChange, rule: string]>([
+    ['alg none', { header: { alg: 'none' }, hash: 'none' }, 'signature'],
+    ['alg none with a signature', { header: { alg: 'none' } }, 'signature'],
+    ['HS512', { header: { alg: 'HS512' }, hash: 'sha512' }, 'signature'],
+    ['RS256 over an HMAC', { header: { alg: 'RS256' } }, 'signature'],
+    ['no signature', { hash: 'none' }, 'signature'],
+    ['another typ', { header: { typ: 'JWT' } }, 'type'],
+    ['no typ', { header: { typ: undefined } }, 'type'],
+    ["an access grant's typ", { header: { typ: 'service-access-grant+jwt' } }, 'type'],
+    ['no kid', { header: { kid: undefined } }, 'signature'],
+    ['an unknown kid', { header: { kid: 'key_0' } }, 'signature'],
+    ['a kid of the wrong type', { header: { kid: ['key_2'] } }, 'signature'],
+    ['a critical extension', { header: { crit: ['exp'], exp: 1 } }, 'signature'],
+    ['a key of its own', { header: { jwk: { kty: 'oct', k: 'AAAA' } }, hash: 'sha512' }, 'signature'],
+  ])('is invalid with %s', async (_, change, rule) => {
+    await expect(verify(sign(change))).rejects.toMatchObject(failing(rule))
   })
 
-  it('is invalid with a wrong secret, signature or payload', async () => {
-    await expect(verify(sign({}, { ...current, secret: before.secret }))).rejects.toMatchObject(invalid)
+  it('is invalid with a wrong secret, signature or payload, and the error names no rule of an unsigned claim', async () => {
+    const claims = { aud: 'pk_other', sub: '' }
+    const signedWrong = sign({ claims }, { ...current, secret: before.secret })
+    await expect(verify(signedWrong)).rejects.toMatchObject(failing('signature'))
     const [header, payload, signature = ''] = sign().split('.')
     const flipped = `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`
     await expect(verify(`${header}.${payload}.${flipped}`)).rejects.toMatchObject(invalid)
@@ -216,16 +220,13 @@ describe('an identity assertion', () => {
       .oneof(signed, fc.constant(sign()))
       .chain((token) => brokenBytes(Buffer.from(token)))
       .map((bytes) => bytes.toString('latin1'))
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(signed, broken), async (token) => {
-        const outcome = await verify(token).catch((error: unknown) => error)
-        if (outcome instanceof ServiceError) {
-          expect([invalid.code, expired.code]).toContain(outcome.code)
-          expect(outcome.issues.length > 0).toBe(outcome.code === invalid.code)
-        } else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
-      }),
-      runs(1_000, 10),
-    )
+    await forAllAsync([fc.oneof(signed, broken)], runs(1_000, 10), async (token) => {
+      const outcome = await verify(token).catch((error: unknown) => error)
+      if (outcome instanceof ServiceError) {
+        expect([invalid.code, expired.code]).toContain(outcome.code)
+        expect(outcome.issues.length > 0).toBe(outcome.code === invalid.code)
+      } else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
+    })
   })
 
   it('is valid with the previous secret until a rotation removes that secret', async () => {
@@ -240,12 +241,12 @@ describe('an identity assertion', () => {
   it.each(['', '.', '..', 'a.b', 'a.b.c', 'not a token', `${'a'.repeat(9000)}.b.c`, '{"sub":"x"}', '\u0000'])(
     'is invalid if it is not a token (%j)',
     async (text) => {
-      await expect(verify(text)).rejects.toMatchObject(invalid)
+      await expect(verify(text)).rejects.toMatchObject(failing('type'))
     },
   )
 
   it.each(['[]', '"text"', 'null', '7', '{', ''])('is invalid if its payload is %s', async (payload) => {
-    await expect(verify(signPayload(Buffer.from(payload)))).rejects.toMatchObject(invalid)
+    await expect(verify(signPayload(Buffer.from(payload)))).rejects.toMatchObject(failing('type'))
   })
 
   it('is invalid if its payload is not UTF-8', async () => {
@@ -254,11 +255,6 @@ describe('an identity assertion', () => {
     await expect(verify(signPayload(payload))).resolves.toBeDefined()
     payload[payload.indexOf('?')] = 0xff
     await expect(verify(signPayload(payload))).rejects.toMatchObject(invalid)
-  })
-
-  it('is invalid if its `nbf` is negative', async () => {
-    await expect(verify(sign({ claims: { nbf: 0 } }))).resolves.toBeDefined()
-    await expect(verify(sign({ claims: { nbf: -1 } }))).rejects.toMatchObject(invalid)
   })
 
   it('is accepted with 8192 characters and rejected with more', async () => {

@@ -173,38 +173,36 @@ describe('an assertion', () => {
   })
 })
 
-describe('a ban on a verified session', () => {
-  itLong('bans the visitor on every device and core, and also bans the browser', async () => {
-    const sub = newSubject()
-    const browser = randomUUID()
-    const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub }))
-    const two = await cores.newVerified(sub, cores.other)
-    const stream = await cores.openStream(two, cores.other)
-    await banSession(cores.core, one.sessionId, 'spam')
-    await until('the end of the stream', () => stream.ended)
-    expect(stream.types.at(-1)).toBe('visitor.banned')
+itLong('a ban on a verified session bans the visitor on every device and core, and also bans the browser', async () => {
+  const sub = newSubject()
+  const browser = randomUUID()
+  const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub }))
+  const two = await cores.newVerified(sub, cores.other)
+  const stream = await cores.openStream(two, cores.other)
+  await banSession(cores.core, one.sessionId, 'spam')
+  await until('the end of the stream', () => stream.ended)
+  expect(stream.types.at(-1)).toBe('visitor.banned')
 
-    const fresh = await cores.newSession()
-    expect(await codeOf(cores.identify(fresh, cores.sign({ sub }), { core: cores.other }))).toBe('VisitorBanned')
-    expect(await codeOf(cores.send(fresh, 'still anonymous'))).toBe('ok')
-    const other = await cores.newVerified()
-    expect(await codeOf(cores.identify(other, cores.sign({ sub })))).toBe('VisitorBanned')
-    expect(await codeOf(cores.send(other, 'still somebody else'))).toBe('ok')
-    expect(await codeOf(cores.newSession(cores.other, browser))).toBe('VisitorBanned')
+  const fresh = await cores.newSession()
+  expect(await codeOf(cores.identify(fresh, cores.sign({ sub }), { core: cores.other }))).toBe('VisitorBanned')
+  expect(await codeOf(cores.send(fresh, 'still anonymous'))).toBe('ok')
+  const other = await cores.newVerified()
+  expect(await codeOf(cores.identify(other, cores.sign({ sub })))).toBe('VisitorBanned')
+  expect(await codeOf(cores.send(other, 'still somebody else'))).toBe('ok')
+  expect(await codeOf(cores.newSession(cores.other, browser))).toBe('VisitorBanned')
 
-    // Operators see the ban on the visitor's other sessions until the ban is lifted.
-    const seen = async (sessionId: string) =>
-      (await banOf(cores.other, await findSession(cores.other, sessionId))).visitorBanned
-    expect(await Promise.all([one, two, fresh, other].map(({ sessionId }) => seen(sessionId)))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ])
-    await unbanSession(cores.core, one.sessionId)
-    expect(await seen(two.sessionId)).toBe(false)
-    expect(await findSession(cores.other, one.sessionId)).toMatchObject({ status: 'banned' })
-    expect(await codeOf(cores.identify(fresh, cores.sign({ sub })))).toBe('ok')
-    expect(await codeOf(cores.newSession(cores.other, browser))).toBe('ok')
-  })
+  // Operators see the ban on the visitor's other sessions until the ban is lifted.
+  const seen = async (sessionId: string) =>
+    (await banOf(cores.other, await findSession(cores.other, sessionId))).visitorBanned
+  expect(await Promise.all([one, two, fresh, other].map(({ sessionId }) => seen(sessionId)))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ])
+  await unbanSession(cores.core, one.sessionId)
+  expect(await seen(two.sessionId)).toBe(false)
+  expect(await findSession(cores.other, one.sessionId)).toMatchObject({ status: 'banned' })
+  expect(await codeOf(cores.identify(fresh, cores.sign({ sub })))).toBe('ok')
+  expect(await codeOf(cores.newSession(cores.other, browser))).toBe('ok')
 })

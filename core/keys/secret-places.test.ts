@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
 import { testClient } from '../../test/support/test-database.ts'
@@ -16,8 +16,7 @@ import { createConnection, createInstallation, createWorkspace, updateInstallati
 // Each stored secret was entered or created for one owner, such as a destination, a provider or an installation. The
 // functions in `places` change this owner and return all that is then sent. The secret must not be in it.
 
-const test = testDeliveries()
-beforeAll(() => test.open({ started: true }))
+const test = testDeliveries({ started: true })
 
 /** The secrets that must not be sent after a change, and everything that is sent after it. */
 interface Change {

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
@@ -6,8 +6,6 @@ import { leadFanOutOf } from '../deliveries/lead-capture.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-beforeAll(() => test.open())
-beforeEach(() => test.clear())
 
 const leads = () => test.cores[0]!.database.collections.leads
 

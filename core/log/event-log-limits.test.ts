@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { logCore } from '../test/core-with.ts'
@@ -9,15 +8,8 @@ import { openTestDatabase } from '../test/open-test-database.ts'
 import { type EventDraft, logOf } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 
-const { uri, name } = testDatabase()
-let database: Database
-let store: EventStore
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  store = createEventStore(database.collections)
-})
-afterAll(() => database.close())
+const database = await openTestDatabase(testDatabase())
+const store = createEventStore(database.collections)
 
 const unavailable = { code: 'ServiceUnavailable' }
 

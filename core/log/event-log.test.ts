@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { logCore } from '../test/core-with.ts'
@@ -10,15 +10,8 @@ import { openTestDatabase } from '../test/open-test-database.ts'
 import { type EventDraft, logOf } from './event-log.ts'
 import { createEventStore, type EventStore } from './event-store.ts'
 
-const { uri, name } = testDatabase()
-let database: Database
-let store: EventStore
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  store = createEventStore(database.collections)
-})
-afterAll(() => database.close())
+const database = await openTestDatabase(testDatabase())
+const store = createEventStore(database.collections)
 
 function newLog(onAppended: (event: LogEvent) => void = () => {}, over: EventStore = store) {
   const core = logCore(over)
@@ -110,31 +103,28 @@ describe('the event log', () => {
       minLength: 1,
       maxLength: 40,
     })
-    await fc.assert(
-      fc.asyncProperty(sends, async (plan) => {
-        const logs = [newLog(), newLog(), newLog()]
-        const conversations = [newId('cnv'), newId('cnv'), newId('cnv')]
-        const answers = await Promise.all(
-          plan.map(({ writer, conversation, operation }) =>
-            logs[writer]!.append(draft(conversations[conversation]!, `op${operation}`)),
-          ),
+    await forAllAsync([sends], runs(100, 20), async (plan) => {
+      const logs = [newLog(), newLog(), newLog()]
+      const conversations = [newId('cnv'), newId('cnv'), newId('cnv')]
+      const answers = await Promise.all(
+        plan.map(({ writer, conversation, operation }) =>
+          logs[writer]!.append(draft(conversations[conversation]!, `op${operation}`)),
+        ),
+      )
+      for (const [index, conversationId] of conversations.entries()) {
+        const events = await readAll(conversationId)
+        const operations = new Set(
+          plan.filter(({ conversation }) => conversation === index).map(({ operation }) => operation),
         )
-        for (const [index, conversationId] of conversations.entries()) {
-          const events = await readAll(conversationId)
-          const operations = new Set(
-            plan.filter(({ conversation }) => conversation === index).map(({ operation }) => operation),
-          )
-          expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, place) => place + 1))
-          expect(events).toHaveLength(operations.size)
-          for (const [place, { conversation, operation }] of plan.entries()) {
-            if (conversation !== index) continue
-            const kept = events.find(({ operationKey }) => operationKey === `ses_1 op${operation}`)
-            expect(answers[place]?.event).toEqual(kept)
-          }
+        expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, place) => place + 1))
+        expect(events).toHaveLength(operations.size)
+        for (const [place, { conversation, operation }] of plan.entries()) {
+          if (conversation !== index) continue
+          const kept = events.find(({ operationKey }) => operationKey === `ses_1 op${operation}`)
+          expect(answers[place]?.event).toEqual(kept)
         }
-      }),
-      runs(100, 20),
-    )
+      }
+    })
   })
 
   it('rejects as unavailable when the store fails after the write, and a repeat returns the event', async () => {
@@ -184,40 +174,37 @@ describe('the event log', () => {
 
   it('has at most two batches in flight, and never two events of one conversation', async () => {
     const arrivals = fc.array(fc.record({ conversation: fc.nat(5), later: fc.boolean() }), { maxLength: 40 })
-    await fc.assert(
-      fc.asyncProperty(arrivals, async (drafts) => {
-        const ids = Array.from({ length: 6 }, () => newId('cnv'))
-        const inFlight: string[][] = []
-        let most = 0
-        const watched: EventStore = {
-          ...store,
-          async insert(events) {
-            const batch = events.map(({ conversationId }) => conversationId)
-            inFlight.push(batch)
-            most = Math.max(most, inFlight.length)
-            expect(new Set(inFlight.flat()).size).toBe(inFlight.flat().length)
-            const outcomes = await store.insert(events)
-            inFlight.splice(inFlight.indexOf(batch), 1)
-            return outcomes
-          },
-        }
-        const log = newLog(() => {}, watched)
-        const appended = []
-        for (const [index, { conversation, later }] of drafts.entries()) {
-          if (later) await new Promise(setImmediate)
-          appended.push(log.append(draft(ids[conversation]!, String(index))))
-        }
-        await log.drain()
-        expect(inFlight).toEqual([])
-        expect(most).toBeLessThanOrEqual(2)
-        const events = (await Promise.all(appended)).map(({ event }) => event)
-        for (const id of ids) {
-          const own = events.filter(({ conversationId }) => conversationId === id)
-          expect(own.map(({ sequence }) => sequence)).toEqual(own.map((_, index) => index + 1))
-        }
-      }),
-      runs(100, 20),
-    )
+    await forAllAsync([arrivals], runs(100, 20), async (drafts) => {
+      const ids = Array.from({ length: 6 }, () => newId('cnv'))
+      const inFlight: string[][] = []
+      let most = 0
+      const watched: EventStore = {
+        ...store,
+        async insert(events) {
+          const batch = events.map(({ conversationId }) => conversationId)
+          inFlight.push(batch)
+          most = Math.max(most, inFlight.length)
+          expect(new Set(inFlight.flat()).size).toBe(inFlight.flat().length)
+          const outcomes = await store.insert(events)
+          inFlight.splice(inFlight.indexOf(batch), 1)
+          return outcomes
+        },
+      }
+      const log = newLog(() => {}, watched)
+      const appended = []
+      for (const [index, { conversation, later }] of drafts.entries()) {
+        if (later) await new Promise(setImmediate)
+        appended.push(log.append(draft(ids[conversation]!, String(index))))
+      }
+      await log.drain()
+      expect(inFlight).toEqual([])
+      expect(most).toBeLessThanOrEqual(2)
+      const events = (await Promise.all(appended)).map(({ event }) => event)
+      for (const id of ids) {
+        const own = events.filter(({ conversationId }) => conversationId === id)
+        expect(own.map(({ sequence }) => sequence)).toEqual(own.map((_, index) => index + 1))
+      }
+    })
   })
 
   it('writes to one conversation while the batch of another conversation is slow', async () => {

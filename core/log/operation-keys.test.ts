@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
 import { agentOperationIn, operationKeys } from '../log-event.ts'
@@ -52,13 +53,10 @@ const make = ([writer, ...parts]: [keyof typeof operationKeys, ...unknown[]]) =>
   (operationKeys[writer] as (...parts: unknown[]) => string)(...parts)
 
 it('operation keys are equal only for the same operation of the same writer', () => {
-  fc.assert(
-    fc.property(fc.array(key, { minLength: 2, maxLength: 60 }), (operations) => {
-      const byKey = Map.groupBy(operations, make)
-      for (const same of byKey.values()) for (const each of same) expect(each).toEqual(same[0])
-    }),
-    runs(1_000, 10),
-  )
+  forAll([fc.array(key, { minLength: 2, maxLength: 60 })], runs(1_000, 10), (operations) => {
+    const byKey = Map.groupBy(operations, make)
+    for (const same of byKey.values()) for (const each of same) expect(each).toEqual(same[0])
+  })
 })
 
 it('operation ids of visitors and agents are rejected if they contain white space', () => {
@@ -73,10 +71,8 @@ it('operation keys of visitors and agents have the format of the first version',
 })
 
 it('agentOperationIn returns an operation id only for the key of an agent’s message', () => {
-  fc.assert(
-    fc.property(key, (operation) => {
-      const found = agentOperationIn(make(operation) as ReturnType<typeof operationKeys.agentMessage>)
-      expect(found).toBe(operation[0] === 'agentMessage' ? operation[1] : undefined)
-    }),
-  )
+  forAll([key], {}, (operation) => {
+    const found = agentOperationIn(make(operation) as ReturnType<typeof operationKeys.agentMessage>)
+    expect(found).toBe(operation[0] === 'agentMessage' ? operation[1] : undefined)
+  })
 })

@@ -52,20 +52,18 @@ async function newSession(core = cores.core) {
 const list = (core: RunningCore, secret: string) =>
   clientsOf(core, `Console ${secret}`).messaging.listConversations({ workspaceId: cores.workspaceId })
 
-describe('the agents of a workspace', () => {
-  it('are listed on every core while they are signed in, each name once', async () => {
-    const named = async (displayName: string) => (await gateway()).signIn(byLink(await newLink(), { displayName }))
-    await named('Zoë')
-    await named('Bea')
-    const { sessionSecret } = await named('Bea')
-    const leaving = await named('Carl')
-    await (await gateway()).signOut({ sessionSecret: leaving.sessionSecret })
-    const { agents } = await clientsOf(cores.other, `Console ${sessionSecret}`).messaging.listAgents({})
-    const names = agents.map(({ displayName }) => displayName)
-    expect(names.filter((name) => ['Bea', 'Carl', 'Zoë'].includes(name))).toEqual(['Bea', 'Zoë'])
-    const elsewhere = await clientsOf(cores.core, await issue({ workspaceId: 'ws_other' })).messaging.listAgents({})
-    expect(elsewhere.agents).toEqual([])
-  })
+it('the agents of a workspace are listed on every core while they are signed in, each name once', async () => {
+  const named = async (displayName: string) => (await gateway()).signIn(byLink(await newLink(), { displayName }))
+  await named('Zoë')
+  await named('Bea')
+  const { sessionSecret } = await named('Bea')
+  const leaving = await named('Carl')
+  await (await gateway()).signOut({ sessionSecret: leaving.sessionSecret })
+  const { agents } = await clientsOf(cores.other, `Console ${sessionSecret}`).messaging.listAgents({})
+  const names = agents.map(({ displayName }) => displayName)
+  expect(names.filter((name) => ['Bea', 'Carl', 'Zoë'].includes(name))).toEqual(['Bea', 'Zoë'])
+  const elsewhere = await clientsOf(cores.core, await issue({ workspaceId: 'ws_other' })).messaging.listAgents({})
+  expect(elsewhere.agents).toEqual([])
 })
 
 describe('a sign-in link', () => {

@@ -82,65 +82,63 @@ describe.each(someOf([{ verified: false }, { verified: true }], 1))('the erasure
   })
 })
 
-describe('an erasure while the visitor is active', () => {
-  itLong('also removes data that is written during the erasure', async () => {
-    const { core, cores: all } = cores
-    const session = await cores.newSession()
-    const { sessionId, conversationId, accessGrant } = session
-    const credentials = { accessGrant, origin: site }
-    const mark = randomUUID().replaceAll('-', '')
-    const { content } = await requestScreenshot(core, { sessionId }, { subject: 'desk' })
-    const requestId = content.commandId
-    const consent = { credentials, requestId, consent: 'granted', idempotencyKey: 'yes' }
-    await acknowledgeScreenshot(core, consent)
-    const removed = Promise.withResolvers<void>()
-    const upload = uploadScreenshot(
-      core,
-      { credentials, requestId, contentType: 'image/png', idempotencyKey: 'picture' },
-      (async function* () {
-        yield Buffer.concat([imageOf('image/png', 100), Buffer.from(mark.repeat(20_000))])
-        await removed.promise
-        yield Buffer.from(mark.repeat(20_000))
-      })(),
-    ).catch((error: Error) => error)
+itLong('an erasure while the visitor is active also removes data that is written during the erasure', async () => {
+  const { core, cores: all } = cores
+  const session = await cores.newSession()
+  const { sessionId, conversationId, accessGrant } = session
+  const credentials = { accessGrant, origin: site }
+  const mark = randomUUID().replaceAll('-', '')
+  const { content } = await requestScreenshot(core, { sessionId }, { subject: 'desk' })
+  const requestId = content.commandId
+  const consent = { credentials, requestId, consent: 'granted', idempotencyKey: 'yes' }
+  await acknowledgeScreenshot(core, consent)
+  const removed = Promise.withResolvers<void>()
+  const upload = uploadScreenshot(
+    core,
+    { credentials, requestId, contentType: 'image/png', idempotencyKey: 'picture' },
+    (async function* () {
+      yield Buffer.concat([imageOf('image/png', 100), Buffer.from(mark.repeat(20_000))])
+      await removed.promise
+      yield Buffer.from(mark.repeat(20_000))
+    })(),
+  ).catch((error: Error) => error)
 
-    let rejected = 0
-    const writers = [...all, ...all].map(async (at) => {
-      for (let number = 0; ; number += 1) {
-        const attempts = await Promise.allSettled([
-          cores.send(session, `${mark} ${number}`, { core: at }),
-          setTypingOfVisitor(at, credentials, number % 2 === 0 ? 'started' : 'stopped'),
-          reportPage(at, { credentials, pageContext: { url: `${site}/${mark}` } }),
-          submitForm(at, { credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
-          captureLead(
-            at,
-            { workspaceId: cores.workspaceId, source: 'crm', fields: { note: mark }, conversationId },
-            undefined,
-          ),
-          sendAsAgent(at, { conversationId, clientOperationId: randomUUID(), body: mark }),
-          sendAsAgent(at, {
-            conversationId,
-            clientOperationId: randomUUID(),
-            body: mark,
-            agent: { displayName: 'Ada' },
-          }),
-        ])
-        if (attempts.every(({ status }) => status === 'rejected')) break
-      }
-      rejected += 1
-    })
-    await until('it is under way', async () => (await placesOf([mark])).length > 4)
-    await eraseVisitor(core, await visitorOf(cores, session), 'desk')
-    cores.advance(3)
-    await runDueRemovals(core)
-    await Promise.all(writers)
-    expect(rejected).toBe(writers.length)
-    removed.resolve()
-    expect(await upload).toBeInstanceOf(Error)
-    for (const each of all) await inboxOf(each).noted()
-    await workThrough()
-    expect(await placesOf([mark, sessionId, conversationId])).toEqual([])
+  let rejected = 0
+  const writers = [...all, ...all].map(async (at) => {
+    for (let number = 0; ; number += 1) {
+      const attempts = await Promise.allSettled([
+        cores.send(session, `${mark} ${number}`, { core: at }),
+        setTypingOfVisitor(at, credentials, number % 2 === 0 ? 'started' : 'stopped'),
+        reportPage(at, { credentials, pageContext: { url: `${site}/${mark}` } }),
+        submitForm(at, { credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
+        captureLead(
+          at,
+          { workspaceId: cores.workspaceId, source: 'crm', fields: { note: mark }, conversationId },
+          undefined,
+        ),
+        sendAsAgent(at, { conversationId, clientOperationId: randomUUID(), body: mark }),
+        sendAsAgent(at, {
+          conversationId,
+          clientOperationId: randomUUID(),
+          body: mark,
+          agent: { displayName: 'Ada' },
+        }),
+      ])
+      if (attempts.every(({ status }) => status === 'rejected')) break
+    }
+    rejected += 1
   })
+  await until('it is under way', async () => (await placesOf([mark])).length > 4)
+  await eraseVisitor(core, await visitorOf(cores, session), 'desk')
+  cores.advance(3)
+  await runDueRemovals(core)
+  await Promise.all(writers)
+  expect(rejected).toBe(writers.length)
+  removed.resolve()
+  expect(await upload).toBeInstanceOf(Error)
+  for (const each of all) await inboxOf(each).noted()
+  await workThrough()
+  expect(await placesOf([mark, sessionId, conversationId])).toEqual([])
 })
 
 describe('an erased visitor', () => {

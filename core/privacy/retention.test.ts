@@ -50,22 +50,18 @@ async function useSilently(session: SessionContent) {
   await requestNavigation(core, { sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
 }
 
-describe('the collections of the database', () => {
-  it('each have a retention rule', async () => {
-    await cores.send(await cores.newSession(), 'hello')
-    await cores.newVerified()
-    const names = (await testClient().db(cores.name).listCollections().toArray()).map(({ name }) => name)
-    const declared = Object.keys(cores.core.database.collections)
-    expect([...names, ...declared].filter((name) => !collectionsWithRule.includes(name))).toEqual([])
-    expect(
-      collectionsWithRule.filter(
-        (name) =>
-          ![...declared, 'screenshots.files', 'screenshots.chunks', 'migrations', 'locks', 'storeHistory'].includes(
-            name,
-          ),
-      ),
-    ).toEqual([])
-  })
+it('the collections of the database each have a retention rule', async () => {
+  await cores.send(await cores.newSession(), 'hello')
+  await cores.newVerified()
+  const names = (await testClient().db(cores.name).listCollections().toArray()).map(({ name }) => name)
+  const declared = Object.keys(cores.core.database.collections)
+  expect([...names, ...declared].filter((name) => !collectionsWithRule.includes(name))).toEqual([])
+  expect(
+    collectionsWithRule.filter(
+      (name) =>
+        ![...declared, 'screenshots.files', 'screenshots.chunks', 'migrations', 'locks', 'storeHistory'].includes(name),
+    ),
+  ).toEqual([])
 })
 
 describe('a session without a message', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import { hasTerms, searchTermsOf, snippetOf, termsOf } from './terms-model.ts'
 
@@ -53,14 +54,11 @@ describe('a query', () => {
   })
 
   it('finds every text that begins with it', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), (text) => {
-        const words = text.split(' ')
-        const query = words.slice(0, 3).join(' ')
-        expect(searchTermsOf(query).length === 0 || finds(query, text)).toBe(true)
-      }),
-      runs(2000),
-    )
+    forAll([fc.string({ unit: 'grapheme', maxLength: 60 })], runs(2000), (text) => {
+      const words = text.split(' ')
+      const query = words.slice(0, 3).join(' ')
+      expect(searchTermsOf(query).length === 0 || finds(query, text)).toBe(true)
+    })
   })
 })
 
@@ -75,12 +73,9 @@ describe('a term', () => {
   )
 
   it('has only letters and digits for any text, so that it needs no escaping in a regular expression', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: fc.oneof(fc.constantFrom('⑴', 'ﷺ', '½', '㈎'), fc.string()) }), (text) => {
-        for (const { term } of termsOf(text)) expect(term).toMatch(/^[\p{L}\p{N}]+$/u)
-      }),
-      runs(2000),
-    )
+    forAll([fc.string({ unit: fc.oneof(fc.constantFrom('⑴', 'ﷺ', '½', '㈎'), fc.string()) })], runs(2000), (text) => {
+      for (const { term } of termsOf(text)) expect(term).toMatch(/^[\p{L}\p{N}]+$/u)
+    })
   })
 })
 
@@ -94,13 +89,10 @@ describe('a snippet', () => {
   })
 
   it('splits no surrogate pair and marks words only, for any text and position', () => {
-    fc.assert(
-      fc.property(fc.array(fc.constantFrom('🙂', 'a', ' ', 'word', '東京', 'é'), { maxLength: 400 }), (parts) => {
-        const { text, highlights } = snippetOf(parts.join(''), searchTermsOf('word'))
-        expect(text.isWellFormed()).toBe(true)
-        for (const { start, end } of highlights) expect(text.slice(start, end)).toMatch(/^(word|éword|.*word.*)/u)
-      }),
-      runs(500),
-    )
+    forAll([fc.array(fc.constantFrom('🙂', 'a', ' ', 'word', '東京', 'é'), { maxLength: 400 })], runs(500), (parts) => {
+      const { text, highlights } = snippetOf(parts.join(''), searchTermsOf('word'))
+      expect(text.isWellFormed()).toBe(true)
+      for (const { start, end } of highlights) expect(text.slice(start, end)).toMatch(/^(word|éword|.*word.*)/u)
+    })
   })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { someOf } from '../../test/support/is-long.ts'
 import { readAvailability } from '../availability/availability.ts'
 import { banSession } from '../bans/bans.ts'
@@ -103,32 +103,30 @@ const changes: [name: string, change: PolicyChange][] = [
   ],
 ]
 
-describe('a policy change whose process dies between its writes', () => {
-  it.each(someOf(changes, 2))(
-    'is in force on every core once %s is stored',
-    async (_name, { make, isInForce, endsStreams }) => {
-      await cores.untilOneSurvives(async (mortal) => {
-        const at = await cores.newSite()
-        const visitor = { ...(await cores.newVisitor(at)), connectionId: at.connectionId }
-        const streams = await Promise.all(cores.cores.map((core) => cores.openStream(visitor, core)))
-        const isEverywhere = async (expected: boolean) => {
-          const seen = await Promise.all(cores.cores.map((core) => isInForce(core, visitor)))
-          return seen.every((isSeen) => isSeen === expected)
-        }
-        // Fills the caches.
-        expect(await isEverywhere(false)).toBe(true)
-        const died = await hasFailed(make(mortal, visitor))
-        if (await isStored(isInForce, visitor)) {
-          await expect.poll(() => isEverywhere(true), { timeout: withinMs, interval: 50 }).toBe(true)
-          if (endsStreams)
-            await expect.poll(() => streams.every(({ ended }) => ended), { timeout: withinMs, interval: 50 }).toBe(true)
-        } else expect(died).toBe(true)
-        for (const stream of streams) stream.close()
-        return died
-      })
-    },
-  )
-})
+it.each(someOf(changes, 2))(
+  'a policy change whose process dies between its writes is in force on every core once %s is stored',
+  async (_name, { make, isInForce, endsStreams }) => {
+    await cores.untilOneSurvives(async (mortal) => {
+      const at = await cores.newSite()
+      const visitor = { ...(await cores.newVisitor(at)), connectionId: at.connectionId }
+      const streams = await Promise.all(cores.cores.map((core) => cores.openStream(visitor, core)))
+      const isEverywhere = async (expected: boolean) => {
+        const seen = await Promise.all(cores.cores.map((core) => isInForce(core, visitor)))
+        return seen.every((isSeen) => isSeen === expected)
+      }
+      // Fills the caches.
+      expect(await isEverywhere(false)).toBe(true)
+      const died = await hasFailed(make(mortal, visitor))
+      if (await isStored(isInForce, visitor)) {
+        await expect.poll(() => isEverywhere(true), { timeout: withinMs, interval: 50 }).toBe(true)
+        if (endsStreams)
+          await expect.poll(() => streams.every(({ ended }) => ended), { timeout: withinMs, interval: 50 }).toBe(true)
+      } else expect(died).toBe(true)
+      for (const stream of streams) stream.close()
+      return died
+    })
+  },
+)
 
 /** Returns whether a core without caches enforces the change. */
 const isStored = (isInForce: PolicyChange['isInForce'], visitor: Visitor) => isInForce(cores.mortalCore(1_000), visitor)

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
-import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
 import { createEventStore, type EventStore } from '../log/event-store.ts'
@@ -10,6 +9,8 @@ import { logCore } from '../test/core-with.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { toStreamEvent } from './model.ts'
 import { parseEventId, replayPage, replayWindowOf } from './replay-window.ts'
+
+const database = await openTestDatabase(testDatabase())
 
 const now = Date.UTC(2030, 0, 1)
 const maxEvents = 20
@@ -228,13 +229,6 @@ describe('reads of a replay', () => {
 })
 
 describe('simultaneous reads', () => {
-  const { uri, name } = testDatabase()
-  let database: Database
-  beforeAll(async () => {
-    database = await openTestDatabase({ uri, name })
-  })
-  afterAll(() => database.close())
-
   it('have typing only where it was asked for, from memory and from the store', async () => {
     const store = createEventStore(database.collections)
     const writer = logCore(store, { config, now: () => now })

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
-import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
-import { createEventStore, type EventStore } from '../log/event-store.ts'
+import { createEventStore } from '../log/event-store.ts'
 import { operationKeys } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
 import { logCore } from '../test/core-with.ts'
@@ -18,16 +18,9 @@ import type { EncodedEvent } from './model.ts'
 import { replayWindowOf, type StartPoint } from './replay-window.ts'
 import { type StreamSubscription, type SubscriptionSink, streamSubscriptionsOf } from './stream-subscriptions.ts'
 
-const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })
-let database: Database
-let store: EventStore
-
-beforeAll(async () => {
-  database = await openTestDatabase({ uri, name })
-  store = createEventStore(database.collections)
-})
-afterAll(() => database.close())
+const database = await openTestDatabase(testDatabase())
+const store = createEventStore(database.collections)
 
 const epoch = 'e1'
 const windowEvents = 20
@@ -137,34 +130,31 @@ describe('a stream', () => {
       }),
       fc.record({ kind: fc.constant('join' as const), back: fc.nat(5) }),
     )
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 18 }), async (steps) => {
-        const streams = createStreams()
-        const conversationId = newId('cnv')
-        const joined: { reader: Promise<Reader>; start: number }[] = []
-        const writes: Promise<unknown>[] = []
-        let written = 0
-        for (const [index, planned] of steps.entries()) {
-          if (planned.kind === 'join') {
-            const start = Math.max(0, written - planned.back)
-            joined.push({ reader: read(streams, conversationId, { afterSequence: start }), start })
-          } else {
-            const event = await append(streams[planned.by], conversationId, `m${index}`)
-            written = event.sequence
-            if (planned.by === 'remote' && planned.hasHint)
-              streams.bus.emit('advanced', conversationId, { sequence: event.sequence, closed: false })
-          }
+    await forAllAsync([fc.array(step, { minLength: 3, maxLength: 18 })], runs(80, 20), async (steps) => {
+      const streams = createStreams()
+      const conversationId = newId('cnv')
+      const joined: { reader: Promise<Reader>; start: number }[] = []
+      const writes: Promise<unknown>[] = []
+      let written = 0
+      for (const [index, planned] of steps.entries()) {
+        if (planned.kind === 'join') {
+          const start = Math.max(0, written - planned.back)
+          joined.push({ reader: read(streams, conversationId, { afterSequence: start }), start })
+        } else {
+          const event = await append(streams[planned.by], conversationId, `m${index}`)
+          written = event.sequence
+          if (planned.by === 'remote' && planned.hasHint)
+            streams.bus.emit('advanced', conversationId, { sequence: event.sequence, closed: false })
         }
-        await Promise.all(writes)
-        const readers = await Promise.all(joined.map(({ reader }) => reader))
-        streams.bus.emit('gap')
-        for (const [index, reader] of readers.entries()) {
-          const expected = upTo(written, joined[index]!.start + 1)
-          await until('the last event', () => reader.events.length >= expected.length)
-          expect(sequencesOf(reader)).toEqual(expected)
-        }
-      }),
-      runs(80, 20),
-    )
+      }
+      await Promise.all(writes)
+      const readers = await Promise.all(joined.map(({ reader }) => reader))
+      streams.bus.emit('gap')
+      for (const [index, reader] of readers.entries()) {
+        const expected = upTo(written, joined[index]!.start + 1)
+        await until('the last event', () => reader.events.length >= expected.length)
+        expect(sequencesOf(reader)).toEqual(expected)
+      }
+    })
   })
 })

@@ -1,6 +1,6 @@
 import { ConnectError, createClient } from '@connectrpc/connect'
 import { pino } from 'pino'
-import { afterAll, afterEach } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
@@ -31,11 +31,20 @@ export const operatorScopes = [
   'subscriptions:write',
 ]
 
+interface DeliveriesOptions {
+  settings?: Partial<CoreConfig>
+  /** Whether the cores follow wake-ups and run their jobs. Default: false. */
+  started?: boolean
+  count?: number
+  /** Whether all deliveries are deleted before each test. Default: true. */
+  clears?: boolean
+}
+
 /**
- * Prepares cores over one database with a fake clock and random source. `open` starts them. Tests
- * call them through Connect. Call this function at the top level of a test file.
+ * Opens cores over one database with a fake clock and random source. Tests call them through Connect.
+ * Call this function at the top level of a test file.
  */
-export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfig> } = {}) {
+export function testDeliveries({ settings = {}, started = false, count = 2, clears = true }: DeliveriesOptions = {}) {
   const { uri, name } = testDatabase()
   const cores: RunningCore[] = []
   let skew = 0
@@ -43,6 +52,8 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
   const chance = { value: 0 }
   const now = () => Date.now() + skew
 
+  beforeAll(() => open())
+  if (clears) beforeEach(() => clear())
   const streams: { leave(): void }[] = []
   afterEach(() => {
     for (const stream of streams.splice(0)) stream.leave()
@@ -69,6 +80,17 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     return core
   }
 
+  async function open() {
+    for (let index = 0; index < count; index += 1) {
+      const core = openCore(await openTestDatabase({ uri, name }))
+      if (started) core.start()
+      cores.push(core)
+    }
+    return cores
+  }
+
+  const clear = () => cores[0]!.database.collections.deliveries.deleteMany({})
+
   async function authorized(core: RunningCore, scopes: string[], workspaceId?: string, subject = 'ada') {
     const token = await accessOf(core).issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
     return createAuthorizedTransport(transportTo(core), token)
@@ -89,20 +111,11 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       skew += ms
     },
 
-    /** Opens the cores. With `started`, they follow wake-ups and run their jobs. */
-    async open({ started = false, count = 2 } = {}) {
-      for (let index = 0; index < count; index += 1) {
-        const core = openCore(await openTestDatabase({ uri, name }))
-        if (started) core.start()
-        cores.push(core)
-      }
-      return cores
-    },
+    /** Opens further cores. */
+    open,
 
     /** Deletes all deliveries. */
-    async clear() {
-      await cores[0]?.database.collections.deliveries.deleteMany({})
-    },
+    clear,
 
     /** Creates a workspace with one lead and one subscription, and an operator client. */
     async newScene(more: { mappedFields?: string[]; automatic?: boolean; fields?: Record<string, string> } = {}) {

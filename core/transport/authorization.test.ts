@@ -1,6 +1,6 @@
 import { type DescMethod, type DescMethodUnary, getOption } from '@bufbuild/protobuf'
 import { Code, type ConnectError, createContextValues } from '@connectrpc/connect'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import { testCores } from '../test/cores.ts'
@@ -43,62 +43,56 @@ it('the scopes that methods require are those of operators and three others', ()
   expect(new Set([...required, 'messages:redact'])).toEqual(new Set(known))
 })
 
-describe('an operator whose request names no workspace', () => {
-  it.each(['ListConversations', 'ListLeads', 'ListDeliveries', 'ListSubscriptions', 'ListInstallations'])(
-    'gets the data of their own workspace from %s',
-    async (name) => {
-      const [, method] = methods.find(([named]) => named.endsWith(`.${name}`))!
-      const listed = async (wid: string) => {
-        const headers = new Headers({ authorization: await session({ wid }) })
-        const transport = transportTo(cores.core)
-        const values = createContextValues()
-        const { message } = await transport.unary(method as DescMethodUnary, undefined, 20_000, headers, {}, values)
-        return Object.values(message).find(Array.isArray)?.length
-      }
-      expect([await listed(elsewhere), await listed(things.workspaceId)]).toEqual([0, 1])
-    },
-  )
-})
-
-describe('a method that requires an access grant', () => {
-  it('rejects a workspace session in place of the grant', async () => {
-    const service = bearer(await accessOf(cores.core).issue({ subject: 'gateway', scopes: ['visitors:act'] }))
-    const accessGrant = (await session()).slice('Bearer '.length)
-    const credentials = { accessGrant, origin: site }
-    const scoped = methods.filter(([, method]) => method.input.fields.some(({ name }) => name === 'credentials'))
-    expect(scoped.length).toBeGreaterThan(8)
-    for (const [named, method] of scoped) {
-      const form = named.endsWith('.SubmitForm') ? { form: 1 } : {}
-      const typing = named.endsWith('.SetVisitorTyping') ? { state: 1 } : {}
-      const close = named.endsWith('.CloseSession') ? { scope: 1 } : {}
-      const consent = named.endsWith('.RecordConsent') ? { decision: 1, policyVersion: '1' } : {}
-      const answer = await call(cores, method, { credentials, ...form, ...typing, ...close, ...consent }, service)
-      expect([named, answer]).toEqual([named, 'Unauthenticated GrantInvalid'])
+it.each(['ListConversations', 'ListLeads', 'ListDeliveries', 'ListSubscriptions', 'ListInstallations'])(
+  'an operator whose request names no workspace gets the data of their own workspace from %s',
+  async (name) => {
+    const [, method] = methods.find(([named]) => named.endsWith(`.${name}`))!
+    const listed = async (wid: string) => {
+      const headers = new Headers({ authorization: await session({ wid }) })
+      const transport = transportTo(cores.core)
+      const values = createContextValues()
+      const { message } = await transport.unary(method as DescMethodUnary, undefined, 20_000, headers, {}, values)
+      return Object.values(message).find(Array.isArray)?.length
     }
-  })
+    expect([await listed(elsewhere), await listed(things.workspaceId)]).toEqual([0, 1])
+  },
+)
+
+it('a method that requires an access grant rejects a workspace session in place of the grant', async () => {
+  const service = bearer(await accessOf(cores.core).issue({ subject: 'gateway', scopes: ['visitors:act'] }))
+  const accessGrant = (await session()).slice('Bearer '.length)
+  const credentials = { accessGrant, origin: site }
+  const scoped = methods.filter(([, method]) => method.input.fields.some(({ name }) => name === 'credentials'))
+  expect(scoped.length).toBeGreaterThan(8)
+  for (const [named, method] of scoped) {
+    const form = named.endsWith('.SubmitForm') ? { form: 1 } : {}
+    const typing = named.endsWith('.SetVisitorTyping') ? { state: 1 } : {}
+    const close = named.endsWith('.CloseSession') ? { scope: 1 } : {}
+    const consent = named.endsWith('.RecordConsent') ? { decision: 1, policyVersion: '1' } : {}
+    const answer = await call(cores, method, { credentials, ...form, ...typing, ...close, ...consent }, service)
+    expect([named, answer]).toEqual([named, 'Unauthenticated GrantInvalid'])
+  }
 })
 
-describe('a stream of an operator', () => {
-  it('ends when the session of the operator expires', async () => {
-    const [, method] = methods.find(([named]) => named === 'MessagingService.WatchConversations')!
-    const headers = new Headers({ authorization: await session({ exp: seconds() + 2 }) })
-    const input = (async function* () {
-      yield {}
-    })()
-    const { message } = await transportTo(cores.core).stream(
-      method as never,
-      undefined,
-      undefined,
-      headers,
-      input,
-      createContextValues(),
-    )
-    let frames = 0
-    const end = await (async () => {
-      for await (const _ of message) frames += 1
-    })().catch((error: ConnectError) => error.code)
-    expect([frames > 0, end]).toEqual([true, Code.Unauthenticated])
-  })
+it('a stream of an operator ends when the session of the operator expires', async () => {
+  const [, method] = methods.find(([named]) => named === 'MessagingService.WatchConversations')!
+  const headers = new Headers({ authorization: await session({ exp: seconds() + 2 }) })
+  const input = (async function* () {
+    yield {}
+  })()
+  const { message } = await transportTo(cores.core).stream(
+    method as never,
+    undefined,
+    undefined,
+    headers,
+    input,
+    createContextValues(),
+  )
+  let frames = 0
+  const end = await (async () => {
+    for await (const _ of message) frames += 1
+  })().catch((error: ConnectError) => error.code)
+  expect([frames > 0, end]).toEqual([true, Code.Unauthenticated])
 })
 
 /** Methods that remove what others need. They are called last, in this order. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { banSession, findSession } from '../bans/bans.ts'
@@ -187,25 +188,22 @@ describe('the expiry of the latest grant', () => {
   })
 
   it('does not end a session that another core is renewing, and its streams stay open or can be opened again', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.scheduler(), async (scheduler) => {
-        const session = await cores.newSession()
-        const [here, there] = ['here', 'there'].map((name) =>
-          cores.scheduledCore(scheduler, { name, atOnce: 'wakeups' }),
-        ) as [RunningCore, RunningCore]
-        const stream = await runScheduled(scheduler, cores.openStream(session, here))
-        here.start()
-        cores.advance(grantLifetime - 0.2)
-        const renewed = await runScheduled(scheduler, renew(session, { core: there }))
-        expect(await codeOf(cores.send(renewed, 'goes on'))).toBe('ok')
-        const told = until('the message or the end', () => stream.ended || stream.types.length > 0)
-        await runScheduled(scheduler, told)
-        await runScheduled(scheduler, Promise.all([here.stop(), there.stop()]))
-        expect(stream.types.filter((type) => type !== 'message.accepted')).toEqual([])
-        expect(await typesIn(session)).toEqual(['message.accepted'])
-      }),
-      runs(50),
-    )
+    await forAllAsync([fc.scheduler()], runs(50), async (scheduler) => {
+      const session = await cores.newSession()
+      const [here, there] = ['here', 'there'].map((name) =>
+        cores.scheduledCore(scheduler, { name, atOnce: 'wakeups' }),
+      ) as [RunningCore, RunningCore]
+      const stream = await runScheduled(scheduler, cores.openStream(session, here))
+      here.start()
+      cores.advance(grantLifetime - 0.2)
+      const renewed = await runScheduled(scheduler, renew(session, { core: there }))
+      expect(await codeOf(cores.send(renewed, 'goes on'))).toBe('ok')
+      const told = until('the message or the end', () => stream.ended || stream.types.length > 0)
+      await runScheduled(scheduler, told)
+      await runScheduled(scheduler, Promise.all([here.stop(), there.stop()]))
+      expect(stream.types.filter((type) => type !== 'message.accepted')).toEqual([])
+      expect(await typesIn(session)).toEqual(['message.accepted'])
+    })
   })
 })
 

@@ -132,18 +132,16 @@ describe('with the capability `identity` off', () => {
   )
 })
 
-describe('with the capability `typing` off', () => {
-  it('neither side is shown as typing', async () => {
-    const { visitor, set } = await newChat()
-    await set({ typing: false })
-    const { conversationId, credentials } = visitor
-    expect(await codeOf(setTypingOfVisitor(cores.core, credentials, 'started'))).toBe('RouteNotAdvertised')
-    const agent = { displayName: 'Ada' }
-    const byAgent = () => setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
-    expect(await codeOf(byAgent())).toBe('RouteNotAdvertised')
-    await set({ typing: true })
-    expect(await codeOf(byAgent())).toBe('ok')
-  })
+it('with the capability `typing` off neither side is shown as typing', async () => {
+  const { visitor, set } = await newChat()
+  await set({ typing: false })
+  const { conversationId, credentials } = visitor
+  expect(await codeOf(setTypingOfVisitor(cores.core, credentials, 'started'))).toBe('RouteNotAdvertised')
+  const agent = { displayName: 'Ada' }
+  const byAgent = () => setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
+  expect(await codeOf(byAgent())).toBe('RouteNotAdvertised')
+  await set({ typing: true })
+  expect(await codeOf(byAgent())).toBe('ok')
 })
 
 describe('with the capability `navigation` off', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import type { Availability } from './model.ts'
 import { availabilityIssues, isOpenAt, type OpeningHours, openingState } from './opening-hours.ts'
@@ -148,28 +149,22 @@ function isOpenByWallClock({ timeZone, weeklyHours, exceptions }: OpeningHours, 
 
 describe('any hours around changes of the clock', () => {
   it('isOpenAt returns true exactly while a clock in the time zone shows a time within the hours', () => {
-    fc.assert(
-      fc.property(scene, ({ now, hours }) => {
-        expect(isOpenAt(hours, now)).toBe(isOpenByWallClock(hours, now))
-      }),
-      runs(1_000, 10),
-    )
+    forAll([scene], runs(1_000, 10), ({ now, hours }) => {
+      expect(isOpenAt(hours, now)).toBe(isOpenByWallClock(hours, now))
+    })
   })
 
   it('openingState returns the next minute at which the hours begin or end', () => {
-    fc.assert(
-      fc.property(scene, ({ now, hours }) => {
-        const { isOpen, nextChangeAt } = openingState(hours, now)
-        const until = Math.min(nextChangeAt ?? Number.POSITIVE_INFINITY, now + 4 * 86_400_000)
-        for (let time = now; time < until; time += 15 * minuteMs)
-          if (isOpenByWallClock(hours, time) !== isOpen)
-            throw new Error(`changes earlier, at ${new Date(time).toISOString()}`)
-        if (nextChangeAt === undefined) return
-        expect(isOpenByWallClock(hours, nextChangeAt)).toBe(!isOpen)
-        expect(isOpenByWallClock(hours, nextChangeAt - 1)).toBe(isOpen)
-      }),
-      runs(300, 10),
-    )
+    forAll([scene], runs(300, 10), ({ now, hours }) => {
+      const { isOpen, nextChangeAt } = openingState(hours, now)
+      const until = Math.min(nextChangeAt ?? Number.POSITIVE_INFINITY, now + 4 * 86_400_000)
+      for (let time = now; time < until; time += 15 * minuteMs)
+        if (isOpenByWallClock(hours, time) !== isOpen)
+          throw new Error(`changes earlier, at ${new Date(time).toISOString()}`)
+      if (nextChangeAt === undefined) return
+      expect(isOpenByWallClock(hours, nextChangeAt)).toBe(!isOpen)
+      expect(isOpenByWallClock(hours, nextChangeAt - 1)).toBe(isOpen)
+    })
   })
 })
 

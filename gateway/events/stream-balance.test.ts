@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { infoOf } from '../test/core-answers.ts'
 import { createTestCore } from '../test/test-core.ts'
@@ -20,25 +21,22 @@ describe('the plan of moves', () => {
 
   it('moves streams until all cores have similar numbers, and loses none', () => {
     const someSizes = fc.array(fc.nat(3000), { minLength: 2, maxLength: 6 })
-    fc.assert(
-      fc.property(someSizes, (before) => {
-        const sizes = [...before]
-        let moves = 0
-        for (let move = planMove(sizes); move; move = planMove(sizes)) {
-          sizes[move.from]! -= move.count
-          sizes[move.to]! += move.count
-          moves += 1
-          expect(moves).toBeLessThan(3000)
-        }
-        const sum = (all: number[]) => all.reduce((total, size) => total + size, 0)
-        expect(sum(sizes)).toBe(sum(before))
-        expect(Math.min(...sizes)).toBeGreaterThanOrEqual(0)
-        expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(
-          Math.max(10, (0.1 * sum(sizes)) / sizes.length),
-        )
-      }),
-      runs(400, 4),
-    )
+    forAll([someSizes], runs(400, 4), (before) => {
+      const sizes = [...before]
+      let moves = 0
+      for (let move = planMove(sizes); move; move = planMove(sizes)) {
+        sizes[move.from]! -= move.count
+        sizes[move.to]! += move.count
+        moves += 1
+        expect(moves).toBeLessThan(3000)
+      }
+      const sum = (all: number[]) => all.reduce((total, size) => total + size, 0)
+      expect(sum(sizes)).toBe(sum(before))
+      expect(Math.min(...sizes)).toBeGreaterThanOrEqual(0)
+      expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(
+        Math.max(10, (0.1 * sum(sizes)) / sizes.length),
+      )
+    })
   })
 })
 

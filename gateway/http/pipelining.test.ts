@@ -188,7 +188,7 @@ describe('GET /events with pipelined requests', () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '100000' } })
     const routes = await widgetRequests(gateway)
     expect(routes.length).toBeGreaterThan(12)
-    for (const [method, path] of routes) {
+    for (const [method, path] of someOf(routes, 4)) {
       const other = (id: string) => requestBytes(method, path, { id, ...(method === 'POST' ? { body: {} } : {}) })
       const events = (id: string) => requestBytes(...EVENTS, { id })
       const orders = [

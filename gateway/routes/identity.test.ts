@@ -4,14 +4,12 @@ import { startTestGateway } from '../test/test-gateway.ts'
 
 const assertion = { assertion: 'grant-1' }
 
-describe('POST /sessions/identify', () => {
-  it('logs no assertion', async () => {
-    const { call, core, lines } = await startTestGateway()
-    await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
-    core.refuseAssertion = 'IdentityAssertionInvalid'
-    await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
-    expect(lines.join()).not.toContain('very-secret-assertion')
-  })
+it('POST /sessions/identify logs no assertion', async () => {
+  const { call, core, lines } = await startTestGateway()
+  await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
+  core.refuseAssertion = 'IdentityAssertionInvalid'
+  await call('POST', '/sessions/identify', { body: { assertion: 'very-secret-assertion' } })
+  expect(lines.join()).not.toContain('very-secret-assertion')
 })
 
 describe('the body of DELETE /sessions/identify', () => {

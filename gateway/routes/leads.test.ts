@@ -94,17 +94,12 @@ describe('POST /api/leads/{leadId}/delivery-attempts', () => {
   })
 })
 
-describe('POST /api/leads/retries/{attemptId}', () => {
-  test('answers 201 with the next attempt, and a repeat with 200', async () => {
-    const { post, core } = await start()
-    const response = await post(RETRY, { idempotencyKey: 'key-2' })
-    expect([response.status, await response.json()]).toEqual([
-      201,
-      { ...created, attemptId: 'att_2', attemptNumber: 2 },
-    ])
-    expect((await post(RETRY, { idempotencyKey: 'again' })).status).toBe(200)
-    expect(core.calls.at(-1)?.request).toMatchObject({ attemptId: 'att_1', ofLead: true, idempotencyKey: 'again' })
-  })
+test('POST /api/leads/retries/{attemptId} answers 201 with the next attempt, and a repeat with 200', async () => {
+  const { post, core } = await start()
+  const response = await post(RETRY, { idempotencyKey: 'key-2' })
+  expect([response.status, await response.json()]).toEqual([201, { ...created, attemptId: 'att_2', attemptNumber: 2 }])
+  expect((await post(RETRY, { idempotencyKey: 'again' })).status).toBe(200)
+  expect(core.calls.at(-1)?.request).toMatchObject({ attemptId: 'att_1', ofLead: true, idempotencyKey: 'again' })
 })
 
 describe.each([

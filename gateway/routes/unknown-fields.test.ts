@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { WIDGET_PREFIX } from '../../contract/public-api.ts'
 import { allCapabilities } from '../../test/support/capabilities.ts'
 import { createTestCore } from '../test/test-core.ts'
@@ -49,24 +49,22 @@ it('a form value with half of a surrogate pair is rejected, because the core wou
   expect(whole.status).toBe(500)
 })
 
-describe('every widget route with a JSON body', () => {
-  it('rejects an unknown field in any object of the body', async () => {
-    const core = createTestCore()
-    core.capabilities = allCapabilities
-    const { call, url } = await startTestGateway({ cores: [core] })
-    const requests = requestsIn(await (await fetch(`${url}/docs/openapi.json`)).json())
-    expect(requests.length).toBeGreaterThan(9)
-    for (const { method, path, body } of requests) {
-      for (const { pointer, body: sent } of withUnknownFields(body)) {
-        const headers = { 'idempotency-key': sent.clientOperationId ?? 'op-1', 'content-type': 'application/json' }
-        const answer = await call(method, path, { headers, body: sent })
-        const issue = { path: pointer, rule: 'additionalProperties' }
-        expect([path, answer.status, await answer.json()]).toMatchObject([
-          path,
-          400,
-          { code: 'ValidationFailed', issues: expect.arrayContaining([issue]) },
-        ])
-      }
+it('every widget route with a JSON body rejects an unknown field in any object of the body', async () => {
+  const core = createTestCore()
+  core.capabilities = allCapabilities
+  const { call, url } = await startTestGateway({ cores: [core] })
+  const requests = requestsIn(await (await fetch(`${url}/docs/openapi.json`)).json())
+  expect(requests.length).toBeGreaterThan(9)
+  for (const { method, path, body } of requests) {
+    for (const { pointer, body: sent } of withUnknownFields(body)) {
+      const headers = { 'idempotency-key': sent.clientOperationId ?? 'op-1', 'content-type': 'application/json' }
+      const answer = await call(method, path, { headers, body: sent })
+      const issue = { path: pointer, rule: 'additionalProperties' }
+      expect([path, answer.status, await answer.json()]).toMatchObject([
+        path,
+        400,
+        { code: 'ValidationFailed', issues: expect.arrayContaining([issue]) },
+      ])
     }
-  })
+  }
 })

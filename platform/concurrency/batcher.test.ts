@@ -51,15 +51,13 @@ describe('batchers', () => {
   })
 })
 
-describe('batch loaders', () => {
-  test('a batch loader loads a key once per batch, and loads it again for a later request', async () => {
-    const loads: string[][] = []
-    const load = createBatchLoader(async (keys) => {
-      loads.push(keys)
-      return new Map([['a', loads.length]])
-    })
-    expect(await Promise.all([load('a'), load('a'), load('b')])).toEqual([1, 1, undefined])
-    expect(await load('a')).toBe(2)
-    expect(loads).toEqual([['a', 'b'], ['a']])
+test('batch loaders a batch loader loads a key once per batch, and loads it again for a later request', async () => {
+  const loads: string[][] = []
+  const load = createBatchLoader(async (keys) => {
+    loads.push(keys)
+    return new Map([['a', loads.length]])
   })
+  expect(await Promise.all([load('a'), load('a'), load('b')])).toEqual([1, 1, undefined])
+  expect(await load('a')).toBe(2)
+  expect(loads).toEqual([['a', 'b'], ['a']])
 })

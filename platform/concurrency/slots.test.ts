@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { createSlots, NoSlotError, type Slot } from './slots.ts'
 
@@ -92,35 +93,32 @@ describe('slots', () => {
 
   it('never exceed their limits, serve every call, and keep no counts of groups that are gone', async () => {
     const steps = fc.array(fc.record({ group: fc.nat(3), leaves: fc.boolean() }), { minLength: 1, maxLength: 60 })
-    await fc.assert(
-      fc.asyncProperty(steps, fc.integer({ min: 1, max: 4 }), async (calls, max) => {
-        const { enter, given, held, failed, settle } = createQueue({ max })
-        const groupOf = (name: string) => name.split(' ')[1]!
-        const free = async (name: string) => {
-          held.get(name)!.release()
-          held.get(name)!.leave()
-          held.get(name)!.leave()
-          held.delete(name)
-          await settle()
-        }
-        for (const [index, { group: number, leaves }] of calls.entries()) {
-          void enter(`${index} g${number}`, [group(`g${number}`)])
-          await settle()
-          expect(held.size).toBeLessThanOrEqual(max)
-          for (let each = 0; each < 4; each++)
-            expect([...held.keys()].filter((name) => groupOf(name) === `g${each}`).length).toBeLessThanOrEqual(2)
-          const [oldest] = held.keys()
-          if (leaves && oldest) await free(oldest)
-        }
-        while (held.size > 0) await free([...held.keys()][0]!)
-        expect(failed).toEqual([])
-        for (let each = 0; each < 4; each++) {
-          const ofGroup = given.filter((name) => groupOf(name) === `g${each}`).map(Number.parseFloat)
-          expect(ofGroup).toEqual(ofGroup.toSorted((a, b) => a - b))
-        }
-        expect(given.length).toBe(calls.length)
-      }),
-      runs(200),
-    )
+    await forAllAsync([steps, fc.integer({ min: 1, max: 4 })], runs(200), async (calls, max) => {
+      const { enter, given, held, failed, settle } = createQueue({ max })
+      const groupOf = (name: string) => name.split(' ')[1]!
+      const free = async (name: string) => {
+        held.get(name)!.release()
+        held.get(name)!.leave()
+        held.get(name)!.leave()
+        held.delete(name)
+        await settle()
+      }
+      for (const [index, { group: number, leaves }] of calls.entries()) {
+        void enter(`${index} g${number}`, [group(`g${number}`)])
+        await settle()
+        expect(held.size).toBeLessThanOrEqual(max)
+        for (let each = 0; each < 4; each++)
+          expect([...held.keys()].filter((name) => groupOf(name) === `g${each}`).length).toBeLessThanOrEqual(2)
+        const [oldest] = held.keys()
+        if (leaves && oldest) await free(oldest)
+      }
+      while (held.size > 0) await free([...held.keys()][0]!)
+      expect(failed).toEqual([])
+      for (let each = 0; each < 4; each++) {
+        const ofGroup = given.filter((name) => groupOf(name) === `g${each}`).map(Number.parseFloat)
+        expect(ofGroup).toEqual(ofGroup.toSorted((a, b) => a - b))
+      }
+      expect(given.length).toBe(calls.length)
+    })
   })
 })

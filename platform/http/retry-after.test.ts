@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../../test/support/for-all.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
 const now = Date.UTC(1994, 10, 6, 8, 49, 7)
@@ -59,30 +60,24 @@ describe('parseRetryAfter', () => {
 
   it('parseRetryAfter returns undefined or a whole number of milliseconds within range for any text', () => {
     const texts = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789.,:+- GMTNovSu') }))
-    fc.assert(
-      fc.property(texts, fc.date({ noInvalidDate: true }), (text, at) => {
-        const wait = parseRetryAfter(text, at.getTime())
-        expect(wait === undefined || (Number.isSafeInteger(wait) && wait >= 0)).toBe(true)
-        if (wait !== undefined) expect(BigInt(wait)).toBeLessThan(2n ** 64n)
-      }),
-    )
+    forAll([texts, fc.date({ noInvalidDate: true })], {}, (text, at) => {
+      const wait = parseRetryAfter(text, at.getTime())
+      expect(wait === undefined || (Number.isSafeInteger(wait) && wait >= 0)).toBe(true)
+      if (wait !== undefined) expect(BigInt(wait)).toBeLessThan(2n ** 64n)
+    })
   })
 
   it('parseRetryAfter never rounds seconds down', () => {
-    fc.assert(
-      fc.property(fc.nat(), fc.nat({ max: 999_999 }), (whole, fraction) => {
-        const text = `${whole}.${fraction}`
-        expect(parseRetryAfter(text, now)).toBeGreaterThanOrEqual(Number(text) * 1000)
-      }),
-    )
+    forAll([fc.nat(), fc.nat({ max: 999_999 })], {}, (whole, fraction) => {
+      const text = `${whole}.${fraction}`
+      expect(parseRetryAfter(text, now)).toBeGreaterThanOrEqual(Number(text) * 1000)
+    })
   })
 
   it('parseRetryAfter returns the time until a date', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 4_000_000_000 }), fc.nat({ max: 100_000_000 }), (second, ahead) => {
-        const date = new Date((second + ahead) * 1000).toUTCString()
-        expect(parseRetryAfter(date, second * 1000)).toBe(ahead * 1000)
-      }),
-    )
+    forAll([fc.integer({ min: 0, max: 4_000_000_000 }), fc.nat({ max: 100_000_000 })], {}, (second, ahead) => {
+      const date = new Date((second + ahead) * 1000).toUTCString()
+      expect(parseRetryAfter(date, second * 1000)).toBe(ahead * 1000)
+    })
   })
 })

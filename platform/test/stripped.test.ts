@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, it } from 'vitest'
+import { expect } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 
 const run = promisify(execFile)
 const cwd = join(import.meta.dirname, '../..')
@@ -13,7 +14,7 @@ async function needsStripper(file: string): Promise<boolean> {
   return JSON.parse((await run(process.execPath, args, { cwd })).stdout)
 }
 
-it('a part loads the copies that the build has written, and strips other files itself', async () => {
+itLong('a part loads the copies that the build has written, and strips other files itself', async () => {
   await run(process.execPath, ['platform/stripped.mjs'], { cwd })
   expect(await needsStripper('./serve/parts.ts')).toBe(false)
   expect(await needsStripper('./test/support/until.ts')).toBe(true)

@@ -112,26 +112,22 @@ describe('the place of a test', () => {
   })
 })
 
-describe('the place of a helper of tests', () => {
-  it('is a folder `test/`', () => {
-    const helpers = tested.filter(
-      ({ path, facts }) =>
-        !isTestFile(path) && facts.imports.some((each) => each === 'vitest' || each.includes('test/support/')),
-    )
-    expect(helpers.map(({ path }) => path).filter((path) => !/(^|\/)test\//.test(path))).toEqual([])
-  })
+it('the place of a helper of tests is a folder `test/`', () => {
+  const helpers = tested.filter(
+    ({ path, facts }) =>
+      !isTestFile(path) && facts.imports.some((each) => each === 'vitest' || each.includes('test/support/')),
+  )
+  expect(helpers.map(({ path }) => path).filter((path) => !/(^|\/)test\//.test(path))).toEqual([])
 })
 
-describe('a room of the widget', () => {
-  it('has at most 20 files', () => {
-    const sizes = new Map<string, number>()
-    for (const { path } of [...sources, ...styles].filter(({ path }) => /^(browser|widget\/src)\//.test(path))) {
-      const room = path.slice(0, path.lastIndexOf('/'))
-      sizes.set(room, (sizes.get(room) ?? 0) + 1)
-    }
-    expect(sizes.size).toBeGreaterThan(10)
-    expect([...sizes].filter(([, files]) => files > 20)).toEqual([])
-  })
+it('a room of the widget has at most 20 files', () => {
+  const sizes = new Map<string, number>()
+  for (const { path } of [...sources, ...styles].filter(({ path }) => /^(browser|widget\/src)\//.test(path))) {
+    const room = path.slice(0, path.lastIndexOf('/'))
+    sizes.set(room, (sizes.get(room) ?? 0) + 1)
+  }
+  expect(sizes.size).toBeGreaterThan(10)
+  expect([...sizes].filter(([, files]) => files > 20)).toEqual([])
 })
 
 describe('the architecture check', () => {

@@ -35,18 +35,14 @@ describe('the map of rooms', () => {
   })
 })
 
-describe('the list of journeys', () => {
-  it('has at most 40 files, which exist', () => {
-    expect(journeys.length).toBeLessThanOrEqual(40)
-    expect(journeys.filter((file) => !files.includes(file))).toEqual([])
-  })
+it('the list of journeys has at most 40 files, which exist', () => {
+  expect(journeys.length).toBeLessThanOrEqual(40)
+  expect(journeys.filter((file) => !files.includes(file))).toEqual([])
 })
 
-describe('the long tests', () => {
-  it('are files that only a long run has, and files of which a long run does more', () => {
-    expect(longTests(root)).toEqual(
-      expect.arrayContaining(['test/chaos/chaos.long.test.ts', 'core/privacy/erasures.test.ts']),
-    )
-    expect(longTests(root)).not.toContain('core/log/log-follower.test.ts')
-  })
+it('the long tests are files that only a long run has, and files of which a long run does more', () => {
+  expect(longTests(root)).toEqual(
+    expect.arrayContaining(['test/chaos/chaos.long.test.ts', 'core/privacy/erasures.test.ts']),
+  )
+  expect(longTests(root)).not.toContain('core/log/log-follower.test.ts')
 })

@@ -11,30 +11,29 @@ import { visitorAccessOf } from '../../core/sessions/visitor-access.ts'
 import { type SubscriptionSink, streamSubscriptionsOf } from '../../core/streams/stream-subscriptions.ts'
 import { bareCore } from '../../core/test/core-with.ts'
 import { wakeupsOf } from '../../core/wakeups/wakeups.ts'
+import { forAll } from '../support/for-all.ts'
 
 it('shared memory never exceeds its maximum by more than the fair shares, and all of it is given back', () => {
   const step = fc.record({ holder: fc.nat(4), bytes: fc.integer({ min: 1, max: 400 }), leaves: fc.boolean() })
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const shared = createSharedBytes(1_000)
-      const holders = Array.from({ length: 5 }, () => shared.join(600))
-      const own = holders.map(() => 0)
-      for (const { holder, bytes, leaves } of steps) {
-        if (holders[holder]!.take(bytes)) own[holder]! += bytes
-        if (leaves && own[holder]! > 0) {
-          holders[holder]!.giveBack(own[holder]!)
-          own[holder] = 0
-        }
-        expect(Math.max(...own)).toBeLessThanOrEqual(600)
-        // Those that hold no more than their share never lose it to others.
-        expect(own.reduce((sum, each) => sum + each)).toBeLessThanOrEqual(2_000)
+  forAll([fc.array(step, { maxLength: 200 })], {}, (steps) => {
+    const shared = createSharedBytes(1_000)
+    const holders = Array.from({ length: 5 }, () => shared.join(600))
+    const own = holders.map(() => 0)
+    for (const { holder, bytes, leaves } of steps) {
+      if (holders[holder]!.take(bytes)) own[holder]! += bytes
+      if (leaves && own[holder]! > 0) {
+        holders[holder]!.giveBack(own[holder]!)
+        own[holder] = 0
       }
-      for (const each of holders) each.leave()
-      const next = shared.join(1_000)
-      expect(next.take(1_000)).toBe(true)
-      expect(next.take(1)).toBe(false)
-    }),
-  )
+      expect(Math.max(...own)).toBeLessThanOrEqual(600)
+      // Those that hold no more than their share never lose it to others.
+      expect(own.reduce((sum, each) => sum + each)).toBeLessThanOrEqual(2_000)
+    }
+    for (const each of holders) each.leave()
+    const next = shared.join(1_000)
+    expect(next.take(1_000)).toBe(true)
+    expect(next.take(1)).toBe(false)
+  })
 })
 
 /** Starts the stream of a gateway whose commands the test makes, and which reads nothing. */

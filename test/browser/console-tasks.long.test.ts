@@ -224,32 +224,30 @@ describe('a task of the first days takes few steps:', () => {
   })
 })
 
-describe('the personal data of a visitor', () => {
-  it('are found, exported and erased in the console', async () => {
-    const { page } = live
-    const visitor = await newVisitor()
-    const word = `zebra${randomUUID().slice(0, 8)}`
-    await visitor.send(`My order is ${word}`)
-    await open('people')
-    const field = page.getByLabel('E-mail address, name or visitor id')
-    const found = page.getByRole('list', { name: 'People found' }).getByRole('button')
-    await until('the visitor', async () => {
-      await field.fill(word)
-      await button('Search').click()
-      await found.or(page.getByText('Nobody found')).first().waitFor()
-      return (await found.count()) === 1
-    })
-    await found.click()
-    await page.locator('.facts', { hasText: 'Conversations' }).waitFor()
-    const downloading = page.waitForEvent('download')
-    await button('Export').click()
-    const lines = (await readFile(await (await downloading).path(), 'utf8')).trim().split('\n')
-    const kinds = lines.map((line) => JSON.parse(line).kind)
-    expect(new Set(kinds)).toEqual(new Set(['session', 'conversation', 'event']))
-    expect(lines.join()).toContain(word)
-    await button('Erase').click()
-    await button('Erase for good').click()
-    await page.getByText(/All data is removed/).waitFor()
-    expect((await visitor.send('Hello?')).status).not.toBe(202)
+it('the personal data of a visitor are found, exported and erased in the console', async () => {
+  const { page } = live
+  const visitor = await newVisitor()
+  const word = `zebra${randomUUID().slice(0, 8)}`
+  await visitor.send(`My order is ${word}`)
+  await open('people')
+  const field = page.getByLabel('E-mail address, name or visitor id')
+  const found = page.getByRole('list', { name: 'People found' }).getByRole('button')
+  await until('the visitor', async () => {
+    await field.fill(word)
+    await button('Search').click()
+    await found.or(page.getByText('Nobody found')).first().waitFor()
+    return (await found.count()) === 1
   })
+  await found.click()
+  await page.locator('.facts', { hasText: 'Conversations' }).waitFor()
+  const downloading = page.waitForEvent('download')
+  await button('Export').click()
+  const lines = (await readFile(await (await downloading).path(), 'utf8')).trim().split('\n')
+  const kinds = lines.map((line) => JSON.parse(line).kind)
+  expect(new Set(kinds)).toEqual(new Set(['session', 'conversation', 'event']))
+  expect(lines.join()).toContain(word)
+  await button('Erase').click()
+  await button('Erase for good').click()
+  await page.getByText(/All data is removed/).waitFor()
+  expect((await visitor.send('Hello?')).status).not.toBe(202)
 })

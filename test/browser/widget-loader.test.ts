@@ -177,34 +177,38 @@ describe('the script tag', () => {
     await page.getByText('We are online').waitFor()
   })
 
-  it.each([
+  const screens = [
     ['on a large screen', undefined],
     ['on a phone', { viewport: { width: 400, height: 700 } }],
-  ])('fills the element of the page in which the page embeds it, and stays open, %s', async (_, context) => {
-    const { page, complaints } = await visit({
-      context,
-      attributes: 'data-launcher="hidden"',
-      body: '<p>Ask us here:</p><div id="place"></div><p>Or call us.</p>',
-      pageScriptKind: 'defer',
-      pageScript: `
+  ] as const
+  it.each(someOf(screens, 1))(
+    'fills the element of the page in which the page embeds it, and stays open, %s',
+    async (_, context) => {
+      const { page, complaints } = await visit({
+        context,
+        attributes: 'data-launcher="hidden"',
+        body: '<p>Ask us here:</p><div id="place"></div><p>Or call us.</p>',
+        pageScriptKind: 'defer',
+        pageScript: `
         const loader = document.querySelector('script[data-site-key]').serviceWidget
         const container = document.querySelector('#place')
         Object.assign(container.style, { width: '340px', height: '480px' })
         loader.configure({ embedded: true, container })
         loader.load().then((widget) => { window.widget = widget; return widget.mount() })`,
-    })
-    const panel = page.getByRole('region', { name: 'Nordlicht Support' })
-    await field(page).fill('Hello')
-    await field(page).press('Enter')
-    await page.getByText(/· Sent$/).waitFor()
-    expect(await panel.boundingBox()).toEqual(await page.locator('#place').boundingBox())
-    await field(page).press('Escape')
-    expect(await panel.isVisible()).toBe(true)
-    expect(await page.getByRole('button', { name: /^(Open|Close) chat/ }).count()).toBe(0)
-    await ask(page, 'widget.unmount()')
-    expect(await page.locator('[data-service-widget]').count()).toBe(0)
-    expect(complaints).toEqual([])
-  })
+      })
+      const panel = page.getByRole('region', { name: 'Nordlicht Support' })
+      await field(page).fill('Hello')
+      await field(page).press('Enter')
+      await page.getByText(/· Sent$/).waitFor()
+      expect(await panel.boundingBox()).toEqual(await page.locator('#place').boundingBox())
+      await field(page).press('Escape')
+      expect(await panel.isVisible()).toBe(true)
+      expect(await page.getByRole('button', { name: /^(Open|Close) chat/ }).count()).toBe(0)
+      await ask(page, 'widget.unmount()')
+      expect(await page.locator('[data-service-widget]').count()).toBe(0)
+      expect(complaints).toEqual([])
+    },
+  )
 
   it('logs an error if the site key is missing', async () => {
     const { complaints } = await visit({ attributes: '', siteKey: '' as never })

@@ -5,30 +5,28 @@ import { inWidget, open, useWidgetPages } from './widget-under-test.ts'
 
 const { gateway, visit } = useWidgetPages()
 
-describe('the code of the chat', () => {
-  it.each(
-    someOf(
-      [
-        ['points at the launcher', (page: Page) => inWidget(page, '.launcher').hover()],
-        ['focuses the launcher', (page: Page) => inWidget(page, '.launcher').focus()],
-        ['touches the launcher', (page: Page) => inWidget(page, '.launcher').dispatchEvent('pointerenter')],
-      ],
-      1,
-    ),
-  )('loads once when the visitor %s; no session begins', async (_, reach) => {
-    const { page, complaints } = await visit()
-    const asked: string[] = []
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-    await inWidget(page, '.launcher').waitFor()
-    const answered = page.waitForResponse(/chat\.js/)
-    await reach(page)
-    await answered
-    expect(gateway().sessionCount('pk_friendly')).toBe(0)
-    expect(await inWidget(page, '.launcher[aria-busy]').count()).toBe(0)
-    await open(page)
-    expect(asked.filter((path) => path.endsWith('/chat.js'))).toHaveLength(1)
-    expect(complaints).toEqual([])
-  })
+it.each(
+  someOf(
+    [
+      ['points at the launcher', (page: Page) => inWidget(page, '.launcher').hover()],
+      ['focuses the launcher', (page: Page) => inWidget(page, '.launcher').focus()],
+      ['touches the launcher', (page: Page) => inWidget(page, '.launcher').dispatchEvent('pointerenter')],
+    ],
+    1,
+  ),
+)('the code of the chat loads once when the visitor %s; no session begins', async (_, reach) => {
+  const { page, complaints } = await visit()
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  await inWidget(page, '.launcher').waitFor()
+  const answered = page.waitForResponse(/chat\.js/)
+  await reach(page)
+  await answered
+  expect(gateway().sessionCount('pk_friendly')).toBe(0)
+  expect(await inWidget(page, '.launcher[aria-busy]').count()).toBe(0)
+  await open(page)
+  expect(asked.filter((path) => path.endsWith('/chat.js'))).toHaveLength(1)
+  expect(complaints).toEqual([])
 })
 
 describe('one more message in a long conversation', () => {

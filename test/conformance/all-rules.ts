@@ -50,8 +50,9 @@ export function allRules(
   restarted: () => RestartedStack,
   minCodes: number,
 ): void {
-  describe('interleavings, lifetimes and deliveries', () => waitingRules(suite, database))
-  quickRules(suite, database, restarted)
+  waitingRules(suite, database)
+  quickRules(suite, database)
+  restartRules(restarted)
   responseRules(suite, minCodes)
 }
 
@@ -79,37 +80,52 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   limitRules(suite)
 }
 
-/** Registers the rules that `waitingRules` and `responseRules` do not register. */
-export function quickRules(suite: () => Suite, database: TestDatabase, restarted: () => RestartedStack): void {
-  describe('all requests', () => {
-    requestRules(suite)
-    corsRules(suite)
-  })
-  describe('connections', () => connectionRules(suite))
-  describe('sessions', () => {
-    sessionRules(suite, database)
-    sessionEndRules(suite)
-  })
-  describe('routes', () => routeRules(suite))
-  describe('events', () => {
-    replayRules(suite)
-    streamRules(suite)
-  })
-  describe('identity, commands and conversations', () => {
-    identityRules(suite)
-    assertionRules(suite)
-    rejectionRules(suite)
-    commandRules(suite, database)
-    pageContextRules(suite)
-    conversationRules(suite)
-    ratingRules(suite)
-    growingAnswerRules(suite)
-    fourthEditionRules(suite)
-  })
-  describe('idempotency', () => idempotencyRules(suite))
-  describe('failures', () => failureRules(suite, database))
-  describe('restarts', () => restartRules(restarted))
+/** Registers the rules that no other function here registers. */
+export function quickRules(suite: () => Suite, database: TestDatabase): void {
+  requestRules(suite)
+  corsRules(suite)
+  connectionRules(suite)
+  sessionRules(suite, database)
+  sessionEndRules(suite)
+  routeRules(suite)
+  replayRules(suite)
+  streamRules(suite)
+  identityRules(suite)
+  assertionRules(suite)
+  rejectionRules(suite)
+  commandRules(suite, database)
+  pageContextRules(suite)
+  conversationRules(suite)
+  ratingRules(suite)
+  growingAnswerRules(suite)
+  fourthEditionRules(suite)
+  idempotencyRules(suite)
+  failureRules(suite, database)
 }
+
+/** Quick rules that `npm run test:long` tests, because `npm test` checks them in the named tests of rooms. */
+const rulesOfRooms = {
+  'core/commands/commands': ['C3.27'],
+  'core/consents/page-context': ['C3.38'],
+  'core/conversations/assignments': ['C4.33'],
+  'core/conversations/growing-messages': ['C8.35', 'C8.38', 'C8.39'],
+  'core/conversations/message-states': ['C4.31'],
+  'core/deliveries/delivery-sources': ['C8.23', 'C8.23.kept', 'C8.23.erasure'],
+  'core/deliveries/redactions': ['C8.30.author'],
+  'core/deliveries/subscriptions': ['C8.44'],
+  'core/feed/feed': ['C8.26'],
+  'core/identity/identification': ['C2.10', 'C3.26', 'C3.34', 'C4.18'],
+  'core/identity/identity-assertions': ['C7.11'],
+  'core/identity/identity-change': ['C3.25', 'C3.53'],
+  'core/operators/accounts': ['C8.32'],
+  'core/sessions/session-check': ['C3.37'],
+  'delivery/sender': ['C8.25'],
+  'gateway/http/ended-connections': ['C1.62'],
+  'gateway/http/paths': ['C1.22'],
+  'gateway/http/pipelining': ['C1.61'],
+}
+const inRooms = new Set(Object.values(rulesOfRooms).flat())
+export const isOfRoom = (id: string): boolean => inRooms.has(id)
 
 /**
  * Registers the rules that hold for every response. Their tests check all responses that the suite

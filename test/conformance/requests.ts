@@ -15,7 +15,7 @@ export function requestRules(suite: () => Suite): void {
   /**
    * Sends requests that fail two checks, and expects the error of the earlier check.
    *
-   * @param forgeExpired makes an expired grant. Without it, the expiry check is not tested.
+   * @param forgeExpired makes an expired grant. With it, only the pairs with the expiry check are tested.
    */
   async function expectOrder(forgeExpired?: (grant: string) => Promise<string>) {
     const { client, operator } = suite().roomy
@@ -42,6 +42,7 @@ export function requestRules(suite: () => Suite): void {
     ]
     for (const [index, first] of breaks.entries()) {
       for (const second of breaks.slice(index + 1)) {
+        if (expired && ![first, second].some(({ code }) => code === 'GrantExpired')) continue
         const answer = await client.call('POST', `/messages${first.query ?? second.query ?? ''}`, {
           headers: { ...bearer(good), 'idempotency-key': 'op-1', ...second.headers, ...first.headers },
           body: first.body ?? second.body ?? message('op-1'),

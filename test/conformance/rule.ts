@@ -4,13 +4,13 @@ import { rules } from './rules.ts'
 
 const tested = new Map<string, number>()
 
-let isCounting = false
+let isChosen = (_id: string) => true
 
-/** Counts the rules that another test file registers, without registering their tests. */
-export function countOnly(register: () => void): void {
-  isCounting = true
+/** Registers the tests of the chosen rules, and only counts the other rules, whose tests another file registers. */
+export function choose(chosen: (id: string) => boolean, register: () => void): void {
+  isChosen = chosen
   register()
-  isCounting = false
+  isChosen = () => true
 }
 
 type Test = (id: string, run: () => Promise<void>, detail?: string) => void
@@ -18,13 +18,13 @@ type Test = (id: string, run: () => Promise<void>, detail?: string) => void
 /** Registers a test of one rule of rules.ts. If a rule has several tests, `detail` distinguishes their names. */
 export const rule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
-  if (!isCounting) it(name, skippable(run))
+  if (isChosen(id)) it(name, skippable(run))
 }
 
 /** Like `rule`, but runs the test concurrently with others. For tests that wait for time to pass. */
 export const concurrentRule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
-  if (!isCounting) it.concurrent(name, skippable(run))
+  if (isChosen(id)) it.concurrent(name, skippable(run))
 }
 
 /**

@@ -1,6 +1,7 @@
-import { beforeAll, describe } from 'vitest'
+import { beforeAll } from 'vitest'
 import { testDatabase } from '../support/test-database.ts'
-import { responseRules, waitingRules } from './all-rules.ts'
+import { isOfRoom, quickRules, responseRules, waitingRules } from './all-rules.ts'
+import { choose } from './rule.ts'
 import { type LocalSuite, startSuite } from './suite.ts'
 
 const databases = [testDatabase(), testDatabase()] as const
@@ -10,5 +11,6 @@ beforeAll(async () => {
   started = await startSuite([databases[0], databases[1]])
 })
 
-describe('interleavings, lifetimes and deliveries', () => waitingRules(() => started, databases[0]))
+waitingRules(() => started, databases[0])
+choose(isOfRoom, () => quickRules(() => started, databases[0]))
 responseRules(() => started, 1)

@@ -106,17 +106,15 @@ describe('the manifests', () => {
   })
 })
 
-describe('the bot', () => {
-  it('may reach the cores, keeps its cursor, and gets its token from a Secret only', () => {
-    const { template, volumeClaimTemplates } = find<IStatefulSet>('StatefulSet', 'bot').spec!
-    const container = template.spec!.containers[0]!
-    expect(template.metadata?.labels).toMatchObject({ 'service-access': 'core' })
-    expect(container.envFrom).toEqual([{ secretRef: { name: 'service-bot' } }])
-    const env = Object.fromEntries(container.env!.map(({ name, value }) => [name, value]))
-    expect(env).toEqual({ CORE_URLS: 'dns://core:8090', CURSOR_FILE: '/data/cursor' })
-    expect(container.volumeMounts).toEqual([{ name: volumeClaimTemplates![0]!.metadata!.name, mountPath: '/data' }])
-    expect(container.securityContext?.readOnlyRootFilesystem).toBe(true)
-  })
+it('the bot may reach the cores, keeps its cursor, and gets its token from a Secret only', () => {
+  const { template, volumeClaimTemplates } = find<IStatefulSet>('StatefulSet', 'bot').spec!
+  const container = template.spec!.containers[0]!
+  expect(template.metadata?.labels).toMatchObject({ 'service-access': 'core' })
+  expect(container.envFrom).toEqual([{ secretRef: { name: 'service-bot' } }])
+  const env = Object.fromEntries(container.env!.map(({ name, value }) => [name, value]))
+  expect(env).toEqual({ CORE_URLS: 'dns://core:8090', CURSOR_FILE: '/data/cursor' })
+  expect(container.volumeMounts).toEqual([{ name: volumeClaimTemplates![0]!.metadata!.name, mountPath: '/data' }])
+  expect(container.securityContext?.readOnlyRootFilesystem).toBe(true)
 })
 
 describe.each(partNames)('the %s', (name) => {
@@ -172,24 +170,20 @@ describe.each(partNames)('the %s', (name) => {
   })
 })
 
-describe('the overlay', () => {
-  it('generates each Secret that a process reads, so that pods restart when a setting changes', async () => {
-    const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
-    const generated = overlay.secretGenerator as { name: string; envs: string[] }[]
-    expect(generated.map(({ name }) => name)).toEqual(
-      [...partNames.toSorted((one) => (one === 'core' ? -1 : 1)), 'operator'].map((name) => `service-${name}`),
-    )
-    for (const { envs } of generated)
-      for (const file of envs) expect(Object.keys(await secrets.read(file.replace('secrets/', '')))).not.toEqual([])
-  })
+it('the overlay generates each Secret that a process reads, so that pods restart when a setting changes', async () => {
+  const overlay = parse(readFileSync(join(folder, 'overlays/example/kustomization.yaml'), 'utf8'))
+  const generated = overlay.secretGenerator as { name: string; envs: string[] }[]
+  expect(generated.map(({ name }) => name)).toEqual(
+    [...partNames.toSorted((one) => (one === 'core' ? -1 : 1)), 'operator'].map((name) => `service-${name}`),
+  )
+  for (const { envs } of generated)
+    for (const file of envs) expect(Object.keys(await secrets.read(file.replace('secrets/', '')))).not.toEqual([])
 })
 
-describe('the database', () => {
-  it('the database is migrated before a core starts, with the image and the secrets of the core', () => {
-    const [migrate] = deployment('core').initContainers ?? []
-    expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
-    expect(migrate?.args).toEqual(['migrate'])
-  })
+it('the database the database is migrated before a core starts, with the image and the secrets of the core', () => {
+  const [migrate] = deployment('core').initContainers ?? []
+  expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
+  expect(migrate?.args).toEqual(['migrate'])
 })
 
 describe('the network', () => {

@@ -47,16 +47,14 @@ it('docs/metrics.md is up to date', () => {
   expect(read('docs/metrics.md')).toBe(metricsDocument())
 })
 
-describe('the metrics', () => {
-  it('the metrics follow the Prometheus naming conventions with the process as prefix', () => {
-    expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
-    for (const { name, type } of metrics) {
-      expect(name).toMatch(/^service_(gateway|core|delivery|build|log|token|tls)_[a-z_]+$/)
-      if (type === 'counter') expect(name).toMatch(/_total$/)
-      else expect(name).not.toMatch(/_total$/)
-      if (/duration|lag|age/.test(name) && type !== 'counter') expect(name).toMatch(/_seconds$/)
-    }
-  })
+it('the metrics the metrics follow the Prometheus naming conventions with the process as prefix', () => {
+  expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
+  for (const { name, type } of metrics) {
+    expect(name).toMatch(/^service_(gateway|core|delivery|build|log|token|tls)_[a-z_]+$/)
+    if (type === 'counter') expect(name).toMatch(/_total$/)
+    else expect(name).not.toMatch(/_total$/)
+    if (/duration|lag|age/.test(name) && type !== 'counter') expect(name).toMatch(/_seconds$/)
+  }
 })
 
 describe('the monitoring files', () => {

@@ -52,67 +52,76 @@ const whenLatestIs = (leadId: string, status: DeliveryStatus) =>
     return attempts.at(-1)?.status === status ? attempts : undefined
   })
 
-describe('a test delivery', () => {
-  it('arrives through the worker with the subscription’s headers, and is marked as a test', async () => {
-    const destinationUrl = `${receiver.http}/200?test`
-    const { subscriptionId, secret } = await leads.createSubscription({
-      workspaceId: workspaceId(),
-      destinationUrl,
-      mappedFields: ['email'],
-      headers: [{ name: 'Authorization', value: 'Bearer crm-key' }],
-    })
-    const { attempt } = await leads.sendTestDelivery({ subscriptionId, idempotencyKey: randomUUID() })
-    const { deliveryId } = attempt!
-    await until('the test to be accepted', async () => {
-      const { attempts } = await leads.listDeliveryAttempts({ deliveryId })
-      return attempts[0]?.status === DeliveryStatus.ACCEPTED
-    })
-    const [{ headers, body }] = receiver.to('/200?test') as [Receiver['requests'][number]]
-    expect(headers).toMatchObject({ authorization: 'Bearer crm-key', 'webhook-id': deliveryId })
-    const sent = new Webhook(secret).verify(body, headers as Record<string, string>)
-    expect(sent).toMatchObject({ id: deliveryId, test: true, data: { email: 'test@example.com' } })
-    expect(worker.output()).not.toContain('crm-key')
+it('a test delivery arrives through the worker with the subscription’s headers, and is marked as a test', async () => {
+  const destinationUrl = `${receiver.http}/200?test`
+  const { subscriptionId, secret } = await leads.createSubscription({
+    workspaceId: workspaceId(),
+    destinationUrl,
+    mappedFields: ['email'],
+    headers: [{ name: 'Authorization', value: 'Bearer crm-key' }],
   })
+  const { attempt } = await leads.sendTestDelivery({ subscriptionId, idempotencyKey: randomUUID() })
+  const { deliveryId } = attempt!
+  await until('the test to be accepted', async () => {
+    const { attempts } = await leads.listDeliveryAttempts({ deliveryId })
+    return attempts[0]?.status === DeliveryStatus.ACCEPTED
+  })
+  const [{ headers, body }] = receiver.to('/200?test') as [Receiver['requests'][number]]
+  expect(headers).toMatchObject({ authorization: 'Bearer crm-key', 'webhook-id': deliveryId })
+  const sent = new Webhook(secret).verify(body, headers as Record<string, string>)
+  expect(sent).toMatchObject({ id: deliveryId, test: true, data: { email: 'test@example.com' } })
+  expect(worker.output()).not.toContain('crm-key')
 })
 
-describe('a lead', () => {
-  it('arrives once, with both signatures and only the mapped fields', async () => {
-    const { subscriptionId, secret } = await subscribe('/200?accepted')
-    const { leadId, attempt } = await deliver(subscriptionId)
-    const [done] = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
-    expect(done).toMatchObject({
-      attemptId: attempt.attemptId,
-      attemptNumber: 1,
-      responseClass: ResponseClass.ACCEPTED,
-      responseStatus: 200,
-      failureReason: FailureReason.UNSPECIFIED,
-    })
-    const received = receiver.to('/200?accepted')
-    expect(received).toHaveLength(1)
-    const { headers, body } = received[0]!
-    const signature = createHmac('sha256', secret).update(body).digest('hex')
-    expect(headers).toMatchObject({
-      'content-type': 'application/json',
-      'x-service-webhook-version': '1.0',
-      'x-service-webhook-id': attempt.deliveryId,
-      'x-service-webhook-signature': `sha256=${signature}`,
-      'x-correlation-id': done!.correlationId,
-    })
-    const verified = new Webhook(secret).verify(body, headers as Record<string, string>)
-    expect(verified).toMatchObject({ eventType: 'lead.ready-for-delivery', id: attempt.deliveryId })
-    expect((verified as { data: object }).data).toEqual({ reference: leadId, email: 'zoë@example.com' })
+it('a lead arrives once, with both signatures and only the mapped fields', async () => {
+  const { subscriptionId, secret } = await subscribe('/200?accepted')
+  const { leadId, attempt } = await deliver(subscriptionId)
+  const [done] = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
+  expect(done).toMatchObject({
+    attemptId: attempt.attemptId,
+    attemptNumber: 1,
+    responseClass: ResponseClass.ACCEPTED,
+    responseStatus: 200,
+    failureReason: FailureReason.UNSPECIFIED,
   })
+  const received = receiver.to('/200?accepted')
+  expect(received).toHaveLength(1)
+  const { headers, body } = received[0]!
+  const signature = createHmac('sha256', secret).update(body).digest('hex')
+  expect(headers).toMatchObject({
+    'content-type': 'application/json',
+    'x-service-webhook-version': '1.0',
+    'x-service-webhook-id': attempt.deliveryId,
+    'x-service-webhook-signature': `sha256=${signature}`,
+    'x-correlation-id': done!.correlationId,
+  })
+  const verified = new Webhook(secret).verify(body, headers as Record<string, string>)
+  expect(verified).toMatchObject({ eventType: 'lead.ready-for-delivery', id: attempt.deliveryId })
+  expect((verified as { data: object }).data).toEqual({ reference: leadId, email: 'zoë@example.com' })
 })
 
 describe('the worker', () => {
-  it('continues after a core ends and logs no bodies or addresses', async () => {
+  it('continues after a core ends, and logs the correlation ids of attempts, and no bodies or addresses', async () => {
     const { subscriptionId } = await subscribe('/200?core-ended')
     await stack.cores[1]!.stop()
     const { leadId } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
     await stack.cores[1]!.start()
-    const log = worker.output()
-    expect(log).toContain('attempt ended')
-    for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(log).not.toContain(secret)
+    const { headers } = receiver.to('/200?core-ended')[0]!
+    const lines = () =>
+      worker
+        .output()
+        .match(/^\{.*\}$/gm)!
+        .map((line) => JSON.parse(line))
+    const attempt = await until('the line of the attempt', () =>
+      lines().find(
+        ({ msg, correlationId }) => msg === 'attempt ended' && correlationId === headers['x-correlation-id'],
+      ),
+    )
+    expect(attempt.outcome).toBe('response')
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+    for (const each of lines())
+      expect(each).toMatchObject({ level: expect.any(Number), time, part: 'delivery', msg: expect.any(String) })
+    for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(worker.output()).not.toContain(secret)
   })
 })

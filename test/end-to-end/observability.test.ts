@@ -8,10 +8,8 @@ import {
   serverKind,
   startCollector,
 } from '../support/collector.ts'
-import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
 import { scrape, sumOf } from '../support/metrics.ts'
 import type { StartedProcess } from '../support/processes.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -20,19 +18,14 @@ import type { Visitor } from '../support/visitor.ts'
 const database = testDatabase()
 let collector: Collector
 let stack: Stack
-let receiver: Receiver
-let worker: WorkerProcess
 let visitor: Visitor
 
 beforeAll(async () => {
   collector = await startCollector()
-  receiver = await startReceiver()
-  const env = { ...collector.env, LOG_LEVEL: 'debug', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', TRUST_PROXY: '1' }
-  stack = await startStack({ database, env })
-  worker = await startDeliveryWorker(stack, env)
+  stack = await startStack({ database, env: { ...collector.env, LOG_LEVEL: 'debug', TRUST_PROXY: '1' } })
   visitor = await stack.newVisitor()
 })
-afterAll(() => Promise.all([collector.close(), receiver.close()]))
+afterAll(() => collector.close())
 
 interface Line {
   level: number
@@ -68,17 +61,6 @@ it('the correlation id of a request is in the logs of gateway and core', async (
   })
 })
 
-it('an attempt is logged with the correlation id that its destination received', async () => {
-  const { leads } = stack.operator()
-  const { workspaceId } = stack.demo
-  const { subscriptionId } = await leads.createSubscription({ workspaceId, destinationUrl: `${receiver.http}/200` })
-  const { leadId } = await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'zoe@example.com' } })
-  await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
-  const { headers } = await until('the request', () => receiver.to('/200')[0])
-  const line = await findLine(worker.process(), String(headers['x-correlation-id']), 'attempt ended')
-  expect(line).toMatchObject({ part: 'delivery', outcome: 'response' })
-})
-
 it('an invalid correlation id is not logged by the core', async () => {
   const { leads } = stack.operator()
   await leads.listSubscriptions(
@@ -91,9 +73,9 @@ it('an invalid correlation id is not logged by the core', async () => {
   expect(line.correlationId).toBeUndefined()
 })
 
-it('all log lines have the same fields and contain no body, credential or destination', async () => {
+it('all log lines have the same fields and contain no body and no credential', async () => {
   await visitor.send('A secret of mine')
-  const running = [stack.gateways[0]!, stack.cores[0]!, worker].map((part) => part.process())
+  const running = [stack.gateways[0]!, stack.cores[0]!].map((part) => part.process())
   for (const [index, each] of running.entries()) {
     const lines = linesOf(each)
     expect(lines.length).toBeGreaterThan(2)
@@ -101,12 +83,12 @@ it('all log lines have the same fields and contain no body, credential or destin
       expect(line).toMatchObject({
         level: expect.any(Number),
         time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
-        part: ['gateway', 'core', 'delivery'][index],
+        part: ['gateway', 'core'][index],
         msg: expect.any(String),
       })
     }
     const { accessGrant, renewalToken } = visitor.session
-    for (const text of ['A secret of mine', 'zoe@', accessGrant, renewalToken, stack.demo.serviceToken, receiver.http])
+    for (const text of ['A secret of mine', accessGrant, renewalToken, stack.demo.serviceToken])
       expect(each.output()).not.toContain(text)
   }
 })

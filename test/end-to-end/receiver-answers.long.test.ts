@@ -199,7 +199,7 @@ const answer = fc
     cut(before + text).map((pieces): Answer => ({ pieces, isClosing, ends })),
   )
 
-const test = testDeliveries({ settings: { DELIVERY_ATTEMPT_DEADLINE_MS: 60_000 } })
+const test = testDeliveries({ settings: { DELIVERY_ATTEMPT_DEADLINE_MS: 60_000 }, count: 1 })
 const answers = fc.sample(answer, isLong ? 2_000 : 50)
 /** Number of attempts that are awaited. */
 const rounds = isLong ? 9 : 4
@@ -230,7 +230,6 @@ const receiver = createServer({ noDelay: true }, (socket) => {
 })
 
 beforeAll(async () => {
-  await test.open({ count: 1 })
   destinationUrl = `${(await listen(receiver)).url}/`
 })
 afterAll(() => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -67,28 +67,26 @@ function follow(cores = [0, 1]) {
   return inboxes
 }
 
-describe('the presence of a visitor', () => {
-  it('stays `here` while each gateway and each core is killed in turn', async () => {
-    const visitor = await stack.newVisitor()
-    const { conversationId } = visitor.session
-    const inboxes = follow()
-    keepChatShown(visitor)
-    await until('here', () => inboxes.every((inbox) => inbox.of(conversationId) === Presence.HERE))
-    for (const part of stack.gateways) {
-      await part.kill()
-      expect(await statesDuring(conversationId, inboxes, 6_000)).toEqual(new Set([Presence.HERE]))
-      await part.start()
-      await until('the gateway', async () => (await fetch(`${part.url}/readyz`)).ok)
-    }
-    for (const [index, part] of [...stack.cores.entries()].reverse()) {
-      // Both gateways need their connections to the restarted core first.
-      await delay(3_000)
-      await part.kill()
-      expect(await statesDuring(conversationId, [inboxes[1 - index]!], 6_000), `core ${index}`).toEqual(
-        new Set([Presence.HERE]),
-      )
-      await part.start()
-      await until('the restarted core', () => inboxes[index]!.of(conversationId) === Presence.HERE)
-    }
-  })
+it('the presence of a visitor stays `here` while each gateway and each core is killed in turn', async () => {
+  const visitor = await stack.newVisitor()
+  const { conversationId } = visitor.session
+  const inboxes = follow()
+  keepChatShown(visitor)
+  await until('here', () => inboxes.every((inbox) => inbox.of(conversationId) === Presence.HERE))
+  for (const part of stack.gateways) {
+    await part.kill()
+    expect(await statesDuring(conversationId, inboxes, 6_000)).toEqual(new Set([Presence.HERE]))
+    await part.start()
+    await until('the gateway', async () => (await fetch(`${part.url}/readyz`)).ok)
+  }
+  for (const [index, part] of [...stack.cores.entries()].reverse()) {
+    // Both gateways need their connections to the restarted core first.
+    await delay(3_000)
+    await part.kill()
+    expect(await statesDuring(conversationId, [inboxes[1 - index]!], 6_000), `core ${index}`).toEqual(
+      new Set([Presence.HERE]),
+    )
+    await part.start()
+    await until('the restarted core', () => inboxes[index]!.of(conversationId) === Presence.HERE)
+  }
 })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { forAllAsync } from '../../test/support/for-all.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
@@ -109,12 +110,13 @@ describe('a page with a stored record of the features', () => {
   it('works, whichever value of the record is replaced by another', async () => {
     const { storage, record } = await storeRecord()
     const values: Json[] = [null, true, -1, 'x\n', [], {}, [null], [[]], { length: 3 }]
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...pathsIn(record)), fc.constantFrom(...values), async (path, value) => {
+    await forAllAsync(
+      [fc.constantFrom(...pathsIn(record)), fc.constantFrom(...values)],
+      runs(200, 20),
+      async (path, value) => {
         storage.setItem(key, JSON.stringify(replaceAt(record, path, value)))
         await expectWorking(storage)
-      }),
-      runs(200, 20),
+      },
     )
   })
 })

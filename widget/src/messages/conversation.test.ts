@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { forAll } from '../../../test/support/for-all.ts'
 import { runs } from '../../../test/support/is-long.ts'
 import type { ServiceMessage } from '../vocabulary/gen/wire.ts'
 import type { DeliveryStatus, WidgetEventMap } from '../vocabulary/types.ts'
@@ -48,43 +49,40 @@ const updates: fc.Arbitrary<Update> = fc.oneof(
 
 describe('the conversation', () => {
   it('the conversation emits each message once, in order, and never moves a delivery state back, even if data arrives in random order', () => {
-    fc.assert(
-      fc.property(fc.array(updates, { maxLength: 40 }), (all) => {
-        const announced: string[] = []
-        const { messages, ...conversation } = createConversation({
-          emit(name, payload) {
-            if (name === 'message.accepted' || name === 'message.received') {
-              announced.push((payload as WidgetEventMap['message.received']).message.messageId!)
-            }
-          },
-        })
-        for (const own of sequences.filter(isOwn)) {
-          const input = { clientOperationId: `op_${own}`, body: `body ${own}`, contentType: 'text' as const }
-          conversation.addOwn({ input, createdAt })
-        }
-        const reached = new Map<string, number>()
-        for (const one of all) {
-          take(conversation, one)
-          const held = messages.all()
-          expect(new Set(held.map(({ body }) => body)).size).toBe(held.length)
-          expect(new Set(held.map(({ key }) => key)).size).toBe(held.length)
-          const accepted = held.flatMap((message) => message.sequence ?? [])
-          expect(accepted).toEqual(accepted.toSorted((a, b) => a - b))
-          expect(held.slice(accepted.length).every((message) => message.sequence === undefined)).toBe(true)
-          for (const { body, deliveryStatus, messageId } of held) {
-            if (!messageId) continue
-            const now = progress.indexOf(deliveryStatus)
-            expect(now).toBeGreaterThanOrEqual(reached.get(body) ?? progress.indexOf('queued'))
-            reached.set(body, now)
+    forAll([fc.array(updates, { maxLength: 40 })], runs(2_000, 10), (all) => {
+      const announced: string[] = []
+      const { messages, ...conversation } = createConversation({
+        emit(name, payload) {
+          if (name === 'message.accepted' || name === 'message.received') {
+            announced.push((payload as WidgetEventMap['message.received']).message.messageId!)
           }
+        },
+      })
+      for (const own of sequences.filter(isOwn)) {
+        const input = { clientOperationId: `op_${own}`, body: `body ${own}`, contentType: 'text' as const }
+        conversation.addOwn({ input, createdAt })
+      }
+      const reached = new Map<string, number>()
+      for (const one of all) {
+        take(conversation, one)
+        const held = messages.all()
+        expect(new Set(held.map(({ body }) => body)).size).toBe(held.length)
+        expect(new Set(held.map(({ key }) => key)).size).toBe(held.length)
+        const accepted = held.flatMap((message) => message.sequence ?? [])
+        expect(accepted).toEqual(accepted.toSorted((a, b) => a - b))
+        expect(held.slice(accepted.length).every((message) => message.sequence === undefined)).toBe(true)
+        for (const { body, deliveryStatus, messageId } of held) {
+          if (!messageId) continue
+          const now = progress.indexOf(deliveryStatus)
+          expect(now).toBeGreaterThanOrEqual(reached.get(body) ?? progress.indexOf('queued'))
+          reached.set(body, now)
         }
-        expect(new Set(announced).size).toBe(announced.length)
-        conversation.merge(serverMessage(6, 'queued'), true)
-        for (const rest of sequences) conversation.merge(serverMessage(rest, 'queued'), true)
-        expect(messages.all().map((message) => message.sequence)).toEqual(sequences)
-      }),
-      runs(2_000, 10),
-    )
+      }
+      expect(new Set(announced).size).toBe(announced.length)
+      conversation.merge(serverMessage(6, 'queued'), true)
+      for (const rest of sequences) conversation.merge(serverMessage(rest, 'queued'), true)
+      expect(messages.all().map((message) => message.sequence)).toEqual(sequences)
+    })
   })
 
   it('the conversation counts only agents’ messages after the last read message as unread', () => {

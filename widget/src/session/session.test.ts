@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { LifecycleSignal } from '../../../browser/platform.ts'
+import { forAll, forAllAsync } from '../../../test/support/for-all.ts'
 import { WidgetError } from '../vocabulary/errors.ts'
 import type { SessionContent } from '../vocabulary/types.ts'
 import { createSession } from './session.ts'
@@ -141,48 +142,43 @@ function startPage() {
 }
 
 it('whatever happens in whatever order, a session ends once, renews one grant at a time, and sends no expired grant', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const page = startPage()
-      await settle()
-      for (const each of [...steps, 'changed' as const]) {
-        const known = new Set(page.requests)
-        await page.run(each)
-        const { session, requests, ends, timers } = page
-        expect(requests.filter(({ kind }) => kind !== 'call').length).toBeLessThanOrEqual(1)
-        for (const { kind, grant } of requests.filter((request) => !known.has(request) && request.kind !== 'create')) {
-          if (kind === 'call') expect(Date.parse(session.content()!.expiresAt)).toBeGreaterThan(page.nowMs())
-          if (session.content()) expect(grant).toBe(session.content()!.accessGrant)
-        }
-        expect(ends.length).toBeLessThanOrEqual(1)
-        if (!ends[0]) continue
-        expect(session.content()).toBeUndefined()
-        expect(timers.size).toBe(0)
-        const isNew = (request: (typeof requests)[number]) => !known.has(request) && request.kind !== 'call'
-        expect(requests.some(isNew)).toBe(false)
+  await forAllAsync([fc.array(step, { maxLength: 40 })], { numRuns: 150 }, async (steps) => {
+    const page = startPage()
+    await settle()
+    for (const each of [...steps, 'changed' as const]) {
+      const known = new Set(page.requests)
+      await page.run(each)
+      const { session, requests, ends, timers } = page
+      expect(requests.filter(({ kind }) => kind !== 'call').length).toBeLessThanOrEqual(1)
+      for (const { kind, grant } of requests.filter((request) => !known.has(request) && request.kind !== 'create')) {
+        if (kind === 'call') expect(Date.parse(session.content()!.expiresAt)).toBeGreaterThan(page.nowMs())
+        if (session.content()) expect(grant).toBe(session.content()!.accessGrant)
       }
-      page.session.stop()
-      await settle()
-      while (page.requests[0]) await page.run({ fail: 'revoked' })
-      expect(page.waits.settled).toBe(page.waits.begun)
-    }),
-    { numRuns: 150 },
-  )
+      expect(ends.length).toBeLessThanOrEqual(1)
+      if (!ends[0]) continue
+      expect(session.content()).toBeUndefined()
+      expect(timers.size).toBe(0)
+      const isNew = (request: (typeof requests)[number]) => !known.has(request) && request.kind !== 'call'
+      expect(requests.some(isNew)).toBe(false)
+    }
+    page.session.stop()
+    await settle()
+    while (page.requests[0]) await page.run({ fail: 'revoked' })
+    expect(page.waits.settled).toBe(page.waits.begun)
+  })
 })
 
 it('an expired grant that was tried is renewed again only after an act, and an ended session stays ended', () => {
   const events: SessionEvent[] = ['create', 'resume', 'granted', 'granted-expired', 'expire', 'try', 'act', 'end']
-  fc.assert(
-    fc.property(fc.array(fc.constantFrom(...events)), (sequence) => {
-      let state: SessionState = { name: 'none' }
-      for (const event of sequence) {
-        const before = state.name
-        state = nextState(state, event)
-        if (before === 'ended') expect(state.name).toBe('ended')
-        if (before === 'expired-tried' && state.name === 'expired-untried' && event !== 'granted-expired')
-          expect(event).toBe('act')
-        if (before.startsWith('expired') && state.name === 'live') expect(event).toBe('granted')
-      }
-    }),
-  )
+  forAll([fc.array(fc.constantFrom(...events))], {}, (sequence) => {
+    let state: SessionState = { name: 'none' }
+    for (const event of sequence) {
+      const before = state.name
+      state = nextState(state, event)
+      if (before === 'ended') expect(state.name).toBe('ended')
+      if (before === 'expired-tried' && state.name === 'expired-untried' && event !== 'granted-expired')
+        expect(event).toBe('act')
+      if (before.startsWith('expired') && state.name === 'live') expect(event).toBe('granted')
+    }
+  })
 })

@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { forAllAsync } from '../../../test/support/for-all.ts'
 import { runs } from '../../../test/support/is-long.ts'
 import type { StreamEvent } from '../vocabulary/types.ts'
 import { parseEvent, type ReaderCallbacks, readEvents } from './event-reader.ts'
@@ -90,14 +91,11 @@ it('readEvents reads random bytes in random chunks without an error', async () =
       })
       .map((parts) => new TextEncoder().encode(parts.join(''))),
   )
-  await fc.assert(
-    fc.asyncProperty(bytes, fc.integer({ min: 1, max: 20 }), async (given, size) => {
-      const { events, callbacks } = collect()
-      await readEvents(bodyOf(given, size), callbacks)
-      for (const { sequence } of events) expect(Number.isSafeInteger(sequence)).toBe(true)
-    }),
-    runs(2_000, 10),
-  )
+  await forAllAsync([bytes, fc.integer({ min: 1, max: 20 })], runs(2_000, 10), async (given, size) => {
+    const { events, callbacks } = collect()
+    await readEvents(bodyOf(given, size), callbacks)
+    for (const { sequence } of events) expect(Number.isSafeInteger(sequence)).toBe(true)
+  })
 })
 
 it('readEvents parses random streams in random chunks with the same result as eventsource-parser', async () => {
@@ -115,8 +113,10 @@ it('readEvents parses random streams in random chunks with the same result as ev
     fc.string({ maxLength: 12 }).filter((text) => !/[\r\n\0]/.test(text)),
   )
   const end = fc.constantFrom('\n', '\r', '\r\n')
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(line, end)), fc.integer({ min: 1, max: 40 }), async (lines, size) => {
+  await forAllAsync(
+    [fc.array(fc.tuple(line, end)), fc.integer({ min: 1, max: 40 })],
+    runs(2_000, 10),
+    async (lines, size) => {
       const text = lines.flat().join('')
       // A CR at the end of the text may be half of a CRLF, so readEvents waits for more bytes. Skip
       // texts that end with a CR.
@@ -142,7 +142,6 @@ it('readEvents parses random streams in random chunks with the same result as ev
         onActivity: () => {},
       })
       expect(actual).toEqual(expected)
-    }),
-    runs(2_000, 10),
+    },
   )
 })
