@@ -13,7 +13,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['leads/lead_maria', 'maria@example.org'],
   ['deliveries', /^Given up/],
   ['deliveries/dlv_1', /connection refused/],
-  ['subscriptions', '3 waiting'],
+  ['subscriptions', /^Every lead · Name, E-mail/],
   ['subscriptions/new', 'Fields to send'],
   ['subscriptions/sub_old', /rejected the signature/],
   ['suppressions', 'No reason given'],

@@ -11,9 +11,10 @@ const sources: Record<string, string> = {
 
 export const sourceText = (source: string) => sources[source] ?? source
 
-/** Returns the fields of a lead. The usual ones have words, and others keep their name. */
+/** The usual fields have words, and others keep their name. */
+export const fieldWord = (key: string) => (commonFields.includes(key) ? fieldWords([key]) : key)
 export const namedFields = (fields: Record<string, string>) =>
-  Object.entries(fields).map(([key, value]) => [commonFields.includes(key) ? fieldWords([key]) : key, value] as const)
+  Object.entries(fields).map(([key, value]) => [fieldWord(key), value] as const)
 
 const maxLeads = 100
 

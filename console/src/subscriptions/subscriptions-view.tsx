@@ -1,6 +1,7 @@
 import type { Hook } from '#proto/hook/v1/hook_pb.js'
 import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
+import { fieldWord } from '../leads/lead-titles.ts'
 import { areaName, pathOf } from '../router.ts'
 import { EnabledTag } from '../ui/dialog.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
@@ -66,7 +67,7 @@ function textOf({ mappedFields, automatic, policy }: Subscription) {
   const types = policy?.types ?? []
   return [
     automatic && types.includes(ofLead) ? 'Every lead' : 'On request',
-    mappedFields.join(', ') || 'no fields, only the reference',
+    mappedFields.map(fieldWord).join(', ') || 'no fields, only the reference',
     ...types.filter((type) => type !== ofLead).map(eventText),
   ].join(' · ')
 }
