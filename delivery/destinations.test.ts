@@ -130,7 +130,7 @@ describe('the sender', () => {
   })
 })
 
-it('proxy environment variables the worker ignores proxy environment variables', async () => {
+it('the worker ignores proxy environment variables', async () => {
   const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NODE_USE_ENV_PROXY']
   const { vi } = await import('vitest')
   for (const name of names) vi.stubEnv(name, name === 'NODE_USE_ENV_PROXY' ? '1' : receiver.http)

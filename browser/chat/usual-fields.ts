@@ -3,7 +3,7 @@ const contactFields = [
   { name: 'email', label: 'E-mail', type: 'email', required: true },
 ]
 
-/** The usual fields of the forms. The widget shows these labels in the language of the visitor. */
+/** The fields of a new form. The widget translates these labels into the language of the visitor. */
 export const usualFields = {
   preChat: contactFields,
   offline: [...contactFields, { name: 'message', label: 'Message', type: 'textarea', required: true }],

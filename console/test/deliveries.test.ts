@@ -55,7 +55,7 @@ describe('deliveries in the console', () => {
     await page.getByRole('heading', { name: 'Maria Huber' }).waitFor()
   })
 
-  it('a delivery that was not tried yet shows no number of an attempt, and an ID for support below More', async () => {
+  it('a delivery that was not tried yet shows no attempt number, and its ID for support is under More', async () => {
     core.leads.addAttempt({ deliveryId: 'dlv_new', leadId: 'lead_li', subscriptionId: 'sub_crm' })
     const page = await browser.open(core, 'deliveries')
     const row = page.locator('.table-row', { hasText: 'Pending' })

@@ -18,7 +18,7 @@ describe('unsaved settings', () => {
     await title(page).fill('Alpine')
     await bar(page).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
-    // At each scroll position, only the background is seen below the bar.
+    // Wherever the page is scrolled, none of its content may show below the bar with the save button.
     const { x, y, width, height } = (await bar(page).boundingBox())!
     const below = { x: x + 2, y: y + height, width: width - 4, height: 900 - y - height }
     const shots: Buffer[] = []

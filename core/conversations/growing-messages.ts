@@ -203,7 +203,7 @@ async function complete(core: Core, event: GrowingEvent) {
     begunAt: occurredAt,
   })
   const end = completion.event.sequence
-  // An answer without text is none, so the visitor waits again.
+  // An empty answer does not count as an answer, so the visitor is waiting again.
   if (!message.body.trim()) await recordStatus(core, [{ conversationId, queue: queuePlaceOf(completion.event) }])
   await core.db.events.updateOne(placeOf(event), { $set: { 'growth.end': end }, $unset: { 'growth.until': '' } })
   return end

@@ -22,7 +22,7 @@ const statesOf = async ({ credentials }: TestVisitor) =>
 const changesOf = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).filter(({ type }) => type === 'message.state.changed')
 
-it('marking messages as sent happens once for all readers, and again after a failure', async () => {
+it('messages are marked as sent once for all readers, and again after a failure', async () => {
   const visitor = await cores.newVisitor()
   const { event } = await send(cores.core, visitor, 'hello')
   const appended: string[] = []

@@ -187,7 +187,7 @@ describe('the filter by tag', () => {
   })
 })
 
-it('the list of tags has the most used first, and no tag of a removed conversation', async () => {
+it('the list of tags begins with the most used tag, and omits tags of removed conversations', async () => {
   const at = await cores.newSite()
   const [one, two] = [await newWriter(at), await newWriter(at)]
   for (const { conversationId } of [one, two]) await addTag(cores.core, conversationId, 'vip', undefined)

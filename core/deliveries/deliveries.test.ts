@@ -107,7 +107,7 @@ describe('CreateDeliveryAttempt', () => {
   })
 })
 
-it('the delivery schedule an accepted delivery is sent only once, and its body is removed', async () => {
+it('an accepted delivery is sent only once, and its body is removed', async () => {
   const { send, attempts, operator } = await test.newScene()
   const { deliveryId, attemptId } = await send()
   const worker = await test.worker()

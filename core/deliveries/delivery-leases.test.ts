@@ -81,7 +81,7 @@ describe('leases', () => {
   })
 })
 
-it('the recording of results invalid results are rejected', async () => {
+it('invalid results of deliveries are rejected', async () => {
   const { record } = await test.worker()
   const invalid = { code: 'ValidationFailed' }
   const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }

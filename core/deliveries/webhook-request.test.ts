@@ -60,7 +60,7 @@ describe('the Standard Webhooks signature', () => {
   })
 })
 
-it('the headers the headers of a webhook match the specification', () => {
+it('the headers of a webhook match the specification', () => {
   const { secret } = fresh()
   expect(headersOf(bytes('{}'), [secret], 1_700_000_000_999)).toEqual({
     'content-type': 'application/json',

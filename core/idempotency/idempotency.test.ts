@@ -131,7 +131,7 @@ describe('operations', () => {
   })
 })
 
-it('the hash of an input the hash of an input depends on the values, not on the order of the fields', () => {
+it('the hash of an input depends on the values, not on the order of the fields', () => {
   expect(hashInput({ b: [1], a: 'x' })).toBe(hashOf('{"a":"x","b":[1]}'))
   expect(hashInput(undefined)).toBe(hashOf(''))
 })
@@ -155,7 +155,7 @@ describe('an operation whose slow run is considered dead', () => {
         const store = scheduledStore(scheduler, createIdempotencyStore(database.collections), String(index))
         const idempotency = createIdempotency(store, () => now)
         for (let attempt = 0; attempt <= retries; attempt += 1) {
-          // Advances the clock by more than the lease, so that all runs that started earlier are considered dead.
+          // After the time of the lease, all runs that started earlier count as dead.
           await scheduler.schedule(Promise.resolve(), `${index} begins`)
           now += 16 * second
           await idempotency.once({ ...base, key, run: run(index, fails && attempt === 0) }).then(

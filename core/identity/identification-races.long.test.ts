@@ -119,7 +119,7 @@ describe.each([
   })
 })
 
-it('an assertion stays unused if its visitor is banned', async () => {
+it('an assertion of a banned visitor is not used up', async () => {
   const sub = newSubject()
   const banned = await cores.newVerified(sub)
   await banSession(cores.core, banned.sessionId, 'spam')

@@ -211,10 +211,10 @@ export const logOf = perCore((core) => {
 
   return {
     /**
-     * Appends an event. When the call resolves, the event survives the loss of any process. A message
-     * to a closed conversation, or a request for a person in it, reopens it: the log gets
-     * `conversation.reopened` first. An event that closes a closed conversation or reopens an open one is
-     * not appended, and the answer is `replayed`.
+     * Appends an event. When the call resolves, the event survives the loss of any process. If the
+     * conversation is closed, a message or a request for a person reopens it: `conversation.reopened` is
+     * appended before. An event that closes a closed conversation or reopens an open one is not appended,
+     * and the answer is `replayed`.
      *
      * Errors: `IdempotencyConflict` when the operation key was used with different input.
      * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the

@@ -50,7 +50,7 @@ async function useSilently(session: SessionContent) {
   await requestNavigation(core, { sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
 }
 
-it('the collections of the database each have a retention rule', async () => {
+it('each collection of the database has a retention rule', async () => {
   await cores.send(await cores.newSession(), 'hello')
   await cores.newVerified()
   const names = (await testClient().db(cores.name).listCollections().toArray()).map(({ name }) => name)

@@ -51,7 +51,7 @@ describe('batchers', () => {
   })
 })
 
-test('batch loaders a batch loader loads a key once per batch, and loads it again for a later request', async () => {
+test('a batch loader loads a key once per batch, and loads it again for a later request', async () => {
   const loads: string[][] = []
   const load = createBatchLoader(async (keys) => {
     loads.push(keys)

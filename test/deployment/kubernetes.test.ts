@@ -180,7 +180,7 @@ it('the overlay generates each Secret that a process reads, so that pods restart
     for (const file of envs) expect(Object.keys(await secrets.read(file.replace('secrets/', '')))).not.toEqual([])
 })
 
-it('the database the database is migrated before a core starts, with the image and the secrets of the core', () => {
+it('the database is migrated before a core starts, with the image and the secrets of the core', () => {
   const [migrate] = deployment('core').initContainers ?? []
   expect([migrate?.image, migrate?.envFrom]).toEqual([containerOf('core').image, containerOf('core').envFrom])
   expect(migrate?.args).toEqual(['migrate'])

@@ -47,7 +47,7 @@ it('docs/metrics.md is up to date', () => {
   expect(read('docs/metrics.md')).toBe(metricsDocument())
 })
 
-it('the metrics the metrics follow the Prometheus naming conventions with the process as prefix', () => {
+it('the metrics follow the Prometheus naming conventions with the process as prefix', () => {
   expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
   for (const { name, type } of metrics) {
     expect(name).toMatch(/^service_(gateway|core|delivery|build|log|token|tls)_[a-z_]+$/)

@@ -50,7 +50,10 @@ describe('agents’ navigation requests', () => {
       harness.client.acknowledgeNavigation(id, 'declined'),
       harness.client.acknowledgeNavigation(id, 'declined'),
     ]
-    await until(() => acknowledgements(id).length === 2, 1_000)
+    await until(
+      () => acknowledgements(id).length === 2,
+      () => clock.advance(1_000),
+    )
     await Promise.all(answers)
     expect(new Set(acknowledgements(id).map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
     expect(server.features.commandState(id)).toBe('declined')
@@ -119,7 +122,10 @@ describe('agents’ screenshot requests', () => {
     server.features.failNext('/upload', { status: 503, code: 'ServiceUnavailable' }, 'lost')
     const uploads = () => server.requests.filter(({ path }) => path.endsWith('/upload'))
     const uploading = harness.client.uploadScreenshot(id, png())
-    await until(() => uploads().length === 3, 2_000)
+    await until(
+      () => uploads().length === 3,
+      () => clock.advance(2_000),
+    )
     await uploading
     expect(new Set(uploads().map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
   })

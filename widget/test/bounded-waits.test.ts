@@ -132,7 +132,10 @@ async function survive(route: string, answers: readonly (() => Response | Promis
   let next = 0
   const { harness, proxy, timers } = await behind(route, () => answers[next++ % answers.length]!())
   void Promise.resolve(routes[route]!(harness)).catch(() => {})
-  await until(() => proxy.times.length > 0, 100)
+  await until(
+    () => proxy.times.length > 0,
+    () => clock.advance(100),
+  )
   await passMinutes(route === 'POST /sessions/renew' ? 3 : 12)
   expect(timers.filter((ms) => !(ms >= 0 && ms <= longestTimerMs))).toEqual([])
   // After a logout that failed, the chat stays closed until the visitor starts a new session.
@@ -148,7 +151,10 @@ describe.each(someOf(Object.keys(routes), 4))('C7.2 %s', (route) => {
     expect(proxy.times.length).toBeLessThan(300)
     proxy.isForeign = false
     if (!isBeforeStart(route)) return
-    await until(() => harness.client.connection() === 'online', 1_000)
+    await until(
+      () => harness.client.connection() === 'online',
+      () => clock.advance(1_000),
+    )
     expect(harness.client.ended()).toBeUndefined()
   })
 

@@ -145,5 +145,8 @@ it('a request for the configuration that gets no answer ends, so that later chan
   clock.advance(60_000)
   turnOff('typing')
   harness.signal('online')
-  await until(() => harness.client.config()?.capabilities.typing === false, 100)
+  await until(
+    () => harness.client.config()?.capabilities.typing === false,
+    () => clock.advance(100),
+  )
 })

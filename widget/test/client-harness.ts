@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { Lifecycle, LifecycleSignal } from '../../browser/platform.ts'
 import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
-import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createServiceClient } from '../src/client/client.ts'
 import type { ServiceClientOptions } from '../src/client/client-options.ts'
 import type { WidgetEventName, WidgetMessage } from '../src/vocabulary/types.ts'
@@ -33,8 +33,6 @@ const watched: WidgetEventName[] = [
   'form.changed',
 ]
 
-let newestClock: ManualClock
-
 export type ClientHarness = ReturnType<typeof createClientHarness>
 
 /**
@@ -54,7 +52,6 @@ export function createClientHarness(
     options?: Partial<ServiceClientOptions>
   } = {},
 ) {
-  newestClock = clock
   const listeners = new Set<(signal: LifecycleSignal) => void>()
   const network = { online: true }
   const lifecycle: Lifecycle = {
@@ -126,13 +123,13 @@ export async function settled(): Promise<void> {
 
 /**
  * Waits in real time until the condition is true, because sockets do not follow the test's clock.
- * After each check, advances the clock of the newest harness by `advanceMs`.
+ * Calls `step` after each check.
  */
-export async function until(condition: () => boolean, advanceMs?: number): Promise<void> {
+export async function until(condition: () => boolean, step: () => void = () => {}): Promise<void> {
   const deadline = performance.now() + 60_000
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`condition was not met within 60 s: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 2))
-    if (advanceMs !== undefined) newestClock.advance(advanceMs)
+    step()
   }
 }

@@ -78,7 +78,10 @@ describe('a client that cannot reach the service after a sleep', () => {
     await after.client.start()
     expect([after.client.session(), after.client.connection(), renewals().length]).toEqual([session, 'connecting', 1])
     after.signal('visible')
-    await until(() => isOnline(after), 100)
+    await until(
+      () => isOnline(after),
+      () => clock.advance(100),
+    )
     expect(renewals()).toHaveLength(2)
   })
 })

@@ -51,7 +51,10 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     await until(() => proxy.count === 1)
     await until(() => harness.count('error') === 1)
     proxy.isForeign = false
-    await until(() => server.seen('POST /sessions/renew').length === 1, 1_000)
+    await until(
+      () => server.seen('POST /sessions/renew').length === 1,
+      () => clock.advance(1_000),
+    )
     harness.client.sendMessage('Still here')
     await until(() => harness.states()[0] === 'queued')
     expect(harness.client.ended()).toBeUndefined()
@@ -62,9 +65,15 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     await harness.started()
     proxy.isForeign = true
     server.conversation('pk_friendly').cutStreams()
-    await until(() => proxy.count >= 3, 1_000)
+    await until(
+      () => proxy.count >= 3,
+      () => clock.advance(1_000),
+    )
     proxy.isForeign = false
-    await until(() => harness.client.connection() === 'online', 1_000)
+    await until(
+      () => harness.client.connection() === 'online',
+      () => clock.advance(1_000),
+    )
     expect(harness.names()).not.toContain('error')
   })
 
@@ -76,7 +85,10 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     await until(() => proxy.count === 1)
     await until(() => harness.states()[0] === 'retrying')
     proxy.isForeign = false
-    await until(() => harness.states()[0] === 'queued', 1_000)
+    await until(
+      () => harness.states()[0] === 'queued',
+      () => clock.advance(1_000),
+    )
     expect(harness.bodies()).toEqual(['Hello'])
     expect(harness.count('message.retry.exhausted')).toBe(0)
   })
@@ -87,7 +99,10 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     await harness.started()
     await until(() => proxy.count === 1)
     proxy.isForeign = false
-    await until(() => server.seen('GET /messages').length === 1, 1_000)
+    await until(
+      () => server.seen('GET /messages').length === 1,
+      () => clock.advance(1_000),
+    )
     expect(harness.client.ended()).toBeUndefined()
   })
 
@@ -98,7 +113,10 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     await until(() => proxy.count === 1)
     await until(() => harness.count('error') === 1)
     proxy.isForeign = false
-    await until(() => harness.client.connection() === 'online', 1_000)
+    await until(
+      () => harness.client.connection() === 'online',
+      () => clock.advance(1_000),
+    )
     await starting
   })
 })

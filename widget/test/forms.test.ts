@@ -108,7 +108,10 @@ describe('form submissions', () => {
     const submitting = client.submitForm('preChat', fields)
     await until(() => posts().length === 1)
     expect(client.formState('preChat').status).toBe('sending')
-    await until(() => posts().length === 2, 1_000)
+    await until(
+      () => posts().length === 2,
+      () => clock.advance(1_000),
+    )
     expect(await submitting).toEqual({ status: 'submitted' })
     expect(server.features.leads).toEqual([fields])
     expect(keys().size).toBe(1)
@@ -157,7 +160,10 @@ describe('form submissions', () => {
     void submitting.then((answer) => {
       state = answer
     })
-    await until(() => state !== undefined, 5_000)
+    await until(
+      () => state !== undefined,
+      () => clock.advance(5_000),
+    )
     expect(state).toMatchObject({ status: 'failed', error: { code: 'ServiceUnavailable', recoverable: true } })
     expect(posts()).toHaveLength(6)
     expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })

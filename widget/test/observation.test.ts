@@ -66,14 +66,21 @@ describe('contract 7, rule 3: what the package reports', () => {
     await act(harness)
     await (await harness.client.consent()).decide('granted')
     await act(harness)
-    for (const route of reports) await until(() => server.seen(route).length > 0, 500)
+    for (const route of reports)
+      await until(
+        () => server.seen(route).length > 0,
+        () => clock.advance(500),
+      )
   })
 
   it('is nothing while the configuration is unknown', async () => {
     await restart({ capabilities: undefined })
     const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
     void harness.client.start()
-    await until(() => harness.client.connection() === 'online', 1_000)
+    await until(
+      () => harness.client.connection() === 'online',
+      () => clock.advance(1_000),
+    )
     await act(harness)
     for (const route of reports) expect(server.seen(route), route).toEqual([])
     expect(pagesSent()).toEqual([])

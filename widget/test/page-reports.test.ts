@@ -113,15 +113,16 @@ it('a receipt that failed is repeated while the stream runs, and ends after eigh
   void client.start()
   await until(() => client.connection() === 'online')
   const received = () => server.seen('POST /messages/receipts').map(({ body }) => body?.state)
+  const pass = () => clock.advance(100)
   server.conversation('pk_friendly').agentSays('Yes, we do.')
-  await until(() => failed === 2, 100)
+  await until(() => failed === 2, pass)
   isBroken = false
-  await until(() => received().includes('delivered'), 100)
+  await until(() => received().includes('delivered'), pass)
   isBroken = true
   client.markRead()
-  await until(() => failed === 4, 100)
+  await until(() => failed === 4, pass)
   isBroken = false
-  await until(() => received().includes('read'), 100)
+  await until(() => received().includes('read'), pass)
   expect(received()).toEqual(['delivered', 'read'])
   // A new stream would repeat it too.
   expect(server.seen('GET /events')).toHaveLength(1)
@@ -129,7 +130,7 @@ it('a receipt that failed is repeated while the stream runs, and ends after eigh
   isBroken = true
   failed = 0
   server.conversation('pk_friendly').agentSays('To Graz too.')
-  await until(() => failed === 8, 100)
+  await until(() => failed === 8, pass)
   clock.advance(600_000)
   await settled()
   expect(failed).toBe(8)

@@ -55,7 +55,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
       if (message) publish({ sequence: message.sequence, type: 'message.accepted', data: { message } })
     },
 
-    /** @param about fields that the message has in addition, or instead of those of an agent's answer. */
+    /** @param about fields that an agent's answer does not have, or other values for those that it has. */
     agentSays(body: string, displayName = 'Anna Keller', about: Partial<ServiceMessage> = {}): ServiceMessage {
       const message = add({ author: { kind: 'agent', displayName }, body, ...about })
       publish({ sequence: message.sequence, type: 'message.received', data: { message } })

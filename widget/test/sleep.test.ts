@@ -18,7 +18,10 @@ describe('a client after a sleep of 20 minutes', () => {
       server.conversation('pk_friendly').agentSays('Still there?')
       harness.signal(signal)
       await until(() => renewals().length === 1)
-      await until(() => harness.bodies().length === 1 && isOnline(harness), 100)
+      await until(
+        () => harness.bodies().length === 1 && isOnline(harness),
+        () => clock.advance(100),
+      )
       expect(harness.client.session()).toEqual(session)
       expect(renewals()).toHaveLength(1)
       expect(server.seen('POST /sessions')).toHaveLength(1)
@@ -39,7 +42,10 @@ describe('a client after a sleep of 20 minutes', () => {
     const harness = start()
     await harness.started()
     sleep(nap)
-    await until(() => renewals().length === 1 && isOnline(harness), 100)
+    await until(
+      () => renewals().length === 1 && isOnline(harness),
+      () => clock.advance(100),
+    )
     expect(harness.client.ended()).toBeUndefined()
   })
 
@@ -74,10 +80,16 @@ describe('a client after a sleep of 20 minutes', () => {
     sleep(nap)
     for (const tab of [first, second]) {
       tab.signal('visible')
-      await until(() => isOnline(tab), 100)
+      await until(
+        () => isOnline(tab),
+        () => clock.advance(100),
+      )
       tab.client.sendMessage('Hello')
     }
-    await until(() => [first, second].every((tab) => tab.states().join() === 'queued,queued'), 100)
+    await until(
+      () => [first, second].every((tab) => tab.states().join() === 'queued,queued'),
+      () => clock.advance(100),
+    )
     expect([first.client.ended(), second.client.ended()]).toEqual([undefined, undefined])
   })
 
@@ -98,7 +110,10 @@ describe('a client after a sleep of 20 minutes', () => {
       else after.signal('visible')
       // The repeat returns the grant that was issued before the sleep. This grant is renewed, too.
       await until(() => renewals().length === before + 2)
-      await until(() => isOnline(after), 100)
+      await until(
+        () => isOnline(after),
+        () => clock.advance(100),
+      )
       expect(after.client.session()?.sessionId).toBe(sessionId)
       const keys = renewals().map(({ headers }) => headers['idempotency-key'])
       expect([keys[before] === keys[before - 1], keys[before + 1] === keys[before]]).toEqual([true, false])
@@ -143,7 +158,7 @@ describe('a grant that the service rejects as expired', () => {
 })
 
 it.each(['the page wakes up', 'the visitor acts', 'the visitor sends a message', 'the timers run'])(
-  'after a sleep of three hours after a sleep of three hours, the client ends the session without a request when %s',
+  'after a sleep of three hours, the client ends the session without a request when %s',
   async (what) => {
     const harness = start()
     await harness.started()

@@ -32,11 +32,14 @@ export function sleepingClients() {
     /** Waits until all requests are answered and all timers of the next seconds have run. */
     async settled() {
       let seen = -1
-      await until(() => {
-        const isQuiet = seen === server.requests.length
-        seen = server.requests.length
-        return isQuiet
-      }, 0)
+      await until(
+        () => {
+          const isQuiet = seen === server.requests.length
+          seen = server.requests.length
+          return isQuiet
+        },
+        () => clock.advance(0),
+      )
     },
   }
 }

@@ -38,11 +38,14 @@ describe('the event stream', () => {
     const conversation = server.conversation(siteKey)
     const expected = ['one', 'two', 'three', 'four']
     for (const body of expected) conversation.agentSays(body)
-    await until(() => {
-      conversation.heartbeat()
-      if (harness.client.connection() === 'reconnecting') harness.clock.advance(1_000)
-      return harness.bodies().length === expected.length
-    })
+    await until(
+      () => harness.bodies().length === expected.length,
+      () => {
+        conversation.heartbeat()
+        if (harness.client.connection() === 'reconnecting') harness.clock.advance(1_000)
+      },
+    )
+
     expect(harness.bodies()).toEqual(expected)
     expect(harness.count('message.received')).toBe(expected.length)
   })
@@ -117,7 +120,10 @@ it('a connection that never opens is not stable: the pauses between attempts gro
   }
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { platform: { fetch } } })
   await harness.client.start()
-  await until(() => attempts.length === 6, 100)
+  await until(
+    () => attempts.length === 6,
+    () => clock.advance(100),
+  )
   expect(attempts[5]! - attempts[4]! - 12_000).toBeGreaterThan(4 * (attempts[1]! - attempts[0]! - 12_000))
 })
 it('a connection that brought an event works: the next pause is a first one, however often connections break', async () => {

@@ -136,7 +136,10 @@ describe('C7.4 another person', () => {
       const first = open('bob')
       const leaving = first.client.clearIdentity().catch(({ code }) => code)
       if (how === 'ends') {
-        await until(() => storage.getItem(`${key}.left`) !== null, 1_000)
+        await until(
+          () => storage.getItem(`${key}.left`) !== null,
+          () => clock.advance(1_000),
+        )
         expect(await leaving).toMatch(/timeout|network_error/)
       } else {
         await until(() => attempts > 0)

@@ -90,7 +90,7 @@ function Preview({ title = '', greeting, accentColor, position }: Partial<Record
       class={`preview at-${position}`}
       role="img"
       aria-label="Preview of the widget"
-      // The content security policy blocks style attributes in markup, but not styles that a script sets.
+      // The content security policy forbids style attributes in HTML. A script may set styles.
       style={{ '--accent': accent, '--on-accent': onAccent }}
     >
       <div class="preview-panel">

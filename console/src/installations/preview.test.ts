@@ -9,7 +9,7 @@ const cssOf = (pattern: string) =>
     .join('')
 const styles = { widget: cssOf('widget/src/ui/**/*.css'), console: cssOf('console/src/styles/pages.css') }
 
-/** Returns the first value of a property in the rules of a selector. */
+/** Returns the value that the first rule with this selector sets for a property. */
 function declared(css: string, selector: string, property: string) {
   const rules = css.split('}').map((rule) => rule.split('{'))
   const own = rules.filter(([selectors = '']) => selectors.trim().split(/,\s*/).includes(selector))

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Installation, UpdateInstallationRequestSchema } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/load.tsx'
+import { useAction, useLoad } from '../ui/load.tsx'
 
 type Change = Omit<MessageInitShape<typeof UpdateInstallationRequestSchema>, 'siteKey' | '$typeName'>
 
@@ -9,6 +9,12 @@ type Change = Omit<MessageInitShape<typeof UpdateInstallationRequestSchema>, 'si
 export interface InstallationPart {
   installation: Installation
   onChanged: (installation: Installation) => void
+}
+
+/** Loads the installations of the workspace, again each `everyMs` if that is given. */
+export function useInstallations(everyMs?: number): Installation[] {
+  const { api } = useConsole()
+  return useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], everyMs).value ?? []
 }
 
 export function useUpdate({ installation, onChanged }: InstallationPart) {

@@ -1,9 +1,7 @@
 import type { Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
-import { useConsole } from '../console-context.ts'
 import { websiteName } from '../installations/installation-words.ts'
 import { SelectField, Toggle } from '../ui/form.tsx'
-import { useLoad } from '../ui/load.tsx'
 import { Facts } from '../ui/page.tsx'
 import { eventText } from './subscription-words.ts'
 
@@ -26,12 +24,6 @@ const sources: [string, string][] = [
   ['pre-chat-form,offline-form', 'both forms'],
   ['services', 'other services'],
 ]
-
-/** Loads the installations of the workspace, whose forms have the fields of leads. */
-export function useInstallations(everyMs?: number): Installation[] {
-  const { api } = useConsole()
-  return useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], everyMs).value ?? []
-}
 
 export const formFields = (installations: Installation[]): string[] => [
   ...new Set(

@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { sampleFields, sentFields } from '../../../contract/lead-fields.ts'
 import { useConsole } from '../console-context.ts'
+import { useInstallations } from '../installations/update.ts'
 import { EntryList, Form, NameField, numberProblem, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 import { Card, Notice } from '../ui/page.tsx'
-import { formFields, ofLead, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
+import { formFields, ofLead, PolicyFields, type PolicyInput } from './policy-fields.tsx'
 import { commonFields, destinationProblem, fieldProblem } from './subscription-words.ts'
 
 const newUrlHint =

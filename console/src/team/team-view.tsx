@@ -39,15 +39,15 @@ export function TeamView() {
   const invitations = useLoad(async () => (maySee ? (await api.operators.listInvitations({})).invitations : []), [])
   const sessions = useLoad(async () => (await api.operators.listSessions({})).sessions, [])
   const reload = () => void Promise.all([members.reload(), invitations.reload(), sessions.reload()])
-  // Owners see the sessions of all members, and others their own.
-  const ofSessions = <Sessions sessions={sessions} />
+  // Owners see the sessions of all members. Others see their own ones.
+  const sessionsCard = <Sessions sessions={sessions} />
   return (
     <Page title="Team" lead="Everyone who signs in to this console.">
       {maySee && <h2>Everyone</h2>}
       {maySee && <Members {...{ members, mayManage }} onChange={reload} />}
       {mayManage && <Invite onChange={reload} />}
       {maySee && <Invitations {...{ invitations, mayManage }} />}
-      {mayManage && ofSessions}
+      {mayManage && sessionsCard}
       <h2>You</h2>
       {session.account ? (
         <OwnAccount onChange={reload} />
@@ -57,7 +57,7 @@ export function TeamView() {
         </Notice>
       )}
       <ThisBrowser />
-      {!mayManage && ofSessions}
+      {!mayManage && sessionsCard}
     </Page>
   )
 }

@@ -35,7 +35,7 @@ export function followVisualViewport(target: HTMLElement): () => void {
   }
   const resize = () => {
     update()
-    // WebKit applies the media queries of a shadow tree only when its style sheets are set again.
+    // WebKit checks the media queries of a shadow tree again only when its style sheets are set.
     const root = target.getRootNode() as ShadowRoot
     root.adoptedStyleSheets = [...root.adoptedStyleSheets]
   }
