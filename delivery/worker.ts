@@ -11,6 +11,7 @@ import {
 } from '#proto/lead/v1/delivery_pb.js'
 import type { CoreNode, CorePool } from '../core-client/core-pool.ts'
 import { createResolver } from '../platform/addresses/resolve.ts'
+import { everyTicks } from '../platform/concurrency/ticks.ts'
 import { readAtScrape } from '../platform/observability/metrics.ts'
 import { contextOf, inSpan, SpanKind } from '../platform/observability/tracing.ts'
 import type { DeliveryConfig } from './config.ts'
@@ -57,7 +58,7 @@ export function createDelivery(given: {
   const interrupted = new AbortController()
   const settled = Promise.withResolvers<void>()
   let isStopping = false
-  let beat: NodeJS.Timeout | undefined
+  let stopBeats = () => {}
   let turn = 0
 
   const openStreams = () => [...streams.values()].filter((stream) => stream.isOpen())
@@ -218,7 +219,7 @@ export function createDelivery(given: {
   return {
     start() {
       cores.follow({ added: addCore, removed: removeCore })
-      beat = setInterval(sendRenewals, beatMs)
+      stopBeats = everyTicks(beatMs, sendRenewals)
     },
     /** Whether a core has accepted a stream. */
     isReady: () => openStreams().length > 0,
@@ -241,7 +242,7 @@ export function createDelivery(given: {
       await allOf(running)
       checkSettled()
       await Promise.race([settled.promise, delay(lastResultsMs, undefined, { ref: false })])
-      clearInterval(beat)
+      stopBeats()
       if (held.size > 0)
         logger.warn(
           { left: held.size },

@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { CorePool } from '../core-client/core-pool.ts'
+import { everyTicks } from '../platform/concurrency/ticks.ts'
 import { ProcessParts, perProcess } from '../platform/process-parts.ts'
 import type { Config } from './config.ts'
 import type { GatewayMetrics } from './metrics.ts'
@@ -9,10 +10,7 @@ export type Clock = typeof systemClock
 
 export const systemClock = {
   now: () => Date.now(),
-  every(ms: number, run: () => void) {
-    const timer = setInterval(run, ms).unref()
-    return () => clearInterval(timer)
-  },
+  every: everyTicks,
   after(ms: number, run: () => void) {
     const timer = setTimeout(run, ms).unref()
     return () => clearTimeout(timer)

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { atTick } from '../../platform/concurrency/ticks.ts'
 import { stackFrames } from '../../platform/observability/stack-frames.ts'
 
 /** A job that keeps failing is logged again after this time. */
@@ -27,8 +28,9 @@ export function createJob(options: {
 }) {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
+  let cancelPeriod = () => {}
   let running: Promise<unknown> | undefined
-  /** Time of the next run, on the clock of `performance`. During a run, it is the time of the run after it. */
+  /** Time of the next run before the end of the period, on the clock of `performance`. During a run, that of the run after it. */
   let nextAt = Number.POSITIVE_INFINITY
   let state: 'created' | 'started' | 'stopped' = 'created'
   let lastSuccessAt = Date.now()
@@ -47,12 +49,14 @@ export function createJob(options: {
   /** Makes the next run begin within this time in milliseconds. */
   function wake(inMs: number = 0) {
     nextAt = Math.min(nextAt, performance.now() + inMs)
-    if (state !== 'started' || running) return
+    if (state !== 'started' || running || nextAt === Number.POSITIVE_INFINITY) return
     clearTimeout(timer)
     timer = setTimeout(begin, Math.max(0, nextAt - performance.now()))
   }
 
   function begin() {
+    clearTimeout(timer)
+    cancelPeriod()
     nextAt = Number.POSITIVE_INFINITY
     running = run()
       .then((dueInMs) => {
@@ -64,7 +68,9 @@ export function createJob(options: {
       .catch(report)
       .finally(() => {
         running = undefined
-        wake(jittered(failures === 0 ? everyMs : Math.min(everyMs, retryMs)))
+        if (state === 'stopped') return
+        cancelPeriod = atTick(jittered(failures === 0 ? everyMs : Math.min(everyMs, retryMs)), begin)
+        wake(Number.POSITIVE_INFINITY)
       })
   }
 
@@ -84,6 +90,7 @@ export function createJob(options: {
     async stop() {
       state = 'stopped'
       clearTimeout(timer)
+      cancelPeriod()
       await running
     },
   }

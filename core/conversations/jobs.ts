@@ -14,7 +14,7 @@ import { visitorPresenceOf } from './visitor-presence.ts'
 /** This core usually knows when something ends. The sweep finds what this core was not told about. */
 const sweepEveryMs = 60_000
 const missedMessagesEveryMs = 3000
-const presenceEveryMs = 200
+const presenceEveryMs = 250
 const measureEveryMs = 10_000
 const unseenEveryMs = 30_000
 /** Maximum number of workspaces, and of waiting people, that one measurement counts. */

@@ -32,9 +32,9 @@ interface Watched {
   isHeld: boolean
 }
 
-const checkEveryMs = 300
+const checkEveryMs = 250
 /** Number of `checkSome` calls that read each session with an open stream once. */
-const checkSteps = 50
+const checkSteps = 60
 const expiryEveryMs = 500
 
 export function sessionJobs(core: Core) {

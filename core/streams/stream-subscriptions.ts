@@ -87,8 +87,8 @@ interface ReadPage {
  * a fraction of the logs. So a lost wake-up delays an event by at most `checkEveryMs * checkSteps`.
  * No event is lost.
  */
-const checkEveryMs = 300
-const checkSteps = 10
+const checkEveryMs = 250
+const checkSteps = 12
 
 const dropOldEveryMs = 60_000
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type DescMethod, type Message, toJson } from '@bufbuild/protobuf'
 import { type ContextValues, createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
+import { atTick } from '../../platform/concurrency/ticks.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { consoleCaller } from '../operators/console-sessions.ts'
@@ -48,13 +49,13 @@ export function tokenEndInterceptor(now: () => number): Interceptor {
 
 const maxTimerMs = 2 ** 31 - 1
 
-/** The time within which a stream ends after a sign-out or revocation. */
-const signOutCheckMs = 1_000
+/** With the time to the next tick, a stream ends within a second after a sign-out or revocation. */
+const signOutCheckMs = 750
 
 async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
   const { expiresAt } = caller
   const iterator = messages[Symbol.asyncIterator]()
-  let timer: NodeJS.Timeout | undefined
+  let cancelCheck: (() => void) | undefined
   let hasEnded = false
   let stopWaiting = () => {}
 
@@ -66,7 +67,7 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
   function check() {
     const left = expiresAt - now()
     if (left <= 0) return end()
-    timer = setTimeout(check, Math.min(left, caller.requireActive ? signOutCheckMs : maxTimerMs)).unref()
+    cancelCheck = atTick(Math.min(left, caller.requireActive ? signOutCheckMs : maxTimerMs), check)
     // If the read fails, the state of the session is unknown. The next check reads it again.
     caller.requireActive?.(true).catch((error: unknown) => {
       if (error instanceof ServiceError && error.code === 'Unauthenticated') end()
@@ -77,7 +78,7 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
     for (;;) {
       const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
         stopWaiting = () => reject(new ServiceError('Unauthenticated'))
-        if (timer === undefined) check()
+        if (!cancelCheck) check()
         else if (hasEnded || expiresAt <= now()) end()
         iterator.next().then(resolve, reject)
       })
@@ -85,7 +86,7 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
       yield next.value
     }
   } finally {
-    clearTimeout(timer)
+    cancelCheck?.()
     // Not awaited: the generator may wait until the call's signal aborts.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
+import { everyTicks } from '../concurrency/ticks.ts'
 
 export type Connection = Writable & { readonly bytesWritten?: number }
 
@@ -72,6 +73,5 @@ export function boundUnreadAnswers(
 ) {
   const answers = createUnreadAnswers(options.limits)
   for (const event of options.events ?? ['connection']) server.on(event, answers.add)
-  const timer = setInterval(answers.check, CHECK_MS).unref()
-  server.once('close', () => clearInterval(timer))
+  server.once('close', everyTicks(CHECK_MS, answers.check))
 }

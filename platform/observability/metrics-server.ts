@@ -14,12 +14,17 @@ export async function serveMetrics(
   registries: Registry[],
 ) {
   if (port === 0) return undefined
-  const ofProcess = new Registry()
-  // The default of 10 ms would wake an idle process a hundred times a second. The lag's values include this time.
-  collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: 100 })
-  const registry = Registry.merge([ofProcess, ...registries])
+  let registry: Registry | undefined
+  /** Called at the first scrape, because measuring the event loop's lag wakes the process ten times a second. */
+  function open() {
+    const ofProcess = new Registry()
+    // The default of 10 ms would wake an idle process a hundred times a second. The lag's values include this time.
+    collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: 100 })
+    return Registry.merge([ofProcess, ...registries])
+  }
   const server = createServer(async (request, response) => {
     if (request.url?.split('?')[0] !== '/metrics') return response.writeHead(404).end()
+    registry ??= open()
     const text = await registry.metrics().catch(() => undefined)
     if (text === undefined) return response.writeHead(500).end()
     response.writeHead(200, { 'content-type': registry.contentType }).end(text)

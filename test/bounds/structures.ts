@@ -10,6 +10,7 @@ export const structures: Record<string, Record<string, string>> = {
     waiting: 'running loads',
   },
   'platform/concurrency/slots.ts': { counts: 'groups with a call', waiting: 'waitingMax' },
+  'platform/concurrency/ticks.ts': { ticks: 'timers of jobs, intervals and open streams' },
   'platform/http/unread-answers.ts': { connections: 'open connections' },
   'platform/observability/logger.ts': { lines: 'bufferMaxLength' },
   'platform/process-parts.ts': { parts: 'the parts in the code' },
