@@ -13,8 +13,7 @@ import { type Agent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, integer, issueIf, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
 import { operationSessionOf, type PageContext, type Session, type VisitorCredentials } from '../sessions/model.ts'
-import { sessionStoreOf } from '../sessions/session-store.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import { changeLive, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
 import { inboxOf } from './inbox.ts'
@@ -121,7 +120,7 @@ const markedOf = perCore(() => createLruCache<true>(maxMarked))
 async function markWritten(core: Core, { sessionId, identity, hasWritten }: Session) {
   const marked = markedOf(core)
   if (identity || hasWritten || marked.has(sessionId)) return
-  if (!(await sessionStoreOf(core).markWritten(sessionId))) await visitorAccessOf(core).rejectEnded(sessionId)
+  await changeLive(core, sessionId, { $set: { hasWritten: true } })
   marked.set(sessionId, true)
 }
 

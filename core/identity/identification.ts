@@ -15,8 +15,7 @@ import {
   type VisitorOperation,
 } from '../sessions/model.ts'
 import { sessionContentsOf } from '../sessions/session-content.ts'
-import { sessionStoreOf } from '../sessions/session-store.ts'
-import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { changeLive, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
@@ -103,8 +102,7 @@ async function verifiedIdentity(
 async function refresh(core: Core, session: Session, identity: Identity): Promise<Issued> {
   const { sessionId, endsAt, renewal } = session
   const times = grantTimes(core.now(), core.config, endsAt)
-  if (!(await sessionStoreOf(core).refreshIdentity(sessionId, identity, storedTimes(times))))
-    await visitorAccessOf(core).rejectEnded(sessionId)
+  await changeLive(core, sessionId, { $set: { identity }, $max: storedTimes(times) })
   await wakeupsOf(core).stateChanged(sessionId)
   const grant = { ...times, generation: renewal.generation }
   return sessionContentsOf(core).issue({ ...session, identity }, grant, { state: 'continued' })

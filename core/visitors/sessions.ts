@@ -245,18 +245,26 @@ async function rotate(
   const { generation, previousUntil, operation: rotatedBy } = session.renewal
   const times = grantTimes(core.now(), core.config, session.endsAt)
   const ends = storedTimes(times)
-
-  if (grantsOf(core).isRenewalToken(renewalToken, sessionId, generation)) {
-    const isExpired = session.grantExpiresAt.getTime() <= core.now()
-    const rotation = { previousUntil: isExpired ? ends.grantExpiresAt : session.grantExpiresAt, operation }
-    if (await sessionStoreOf(core).renew(sessionId, generation, ends, rotation))
-      return { session, grant: { ...times, generation: generation + 1 } }
-    return rotate(core, sessionId, renewalToken, operation)
+  const isLatest = grantsOf(core).isRenewalToken(renewalToken, sessionId, generation)
+  if (!isLatest) {
+    const isPrevious = generation > 0 && grantsOf(core).isRenewalToken(renewalToken, sessionId, generation - 1)
+    const isValid = isPrevious && (previousUntil.getTime() > core.now() || rotatedBy === operation)
+    if (!isValid) throw new ServiceError('GrantInvalid')
   }
-  const isPrevious = generation > 0 && grantsOf(core).isRenewalToken(renewalToken, sessionId, generation - 1)
-  const isValid = isPrevious && (previousUntil.getTime() > core.now() || rotatedBy === operation)
-  if (!isValid) throw new ServiceError('GrantInvalid')
-  if (await sessionStoreOf(core).extend(sessionId, generation, ends))
-    return { session, grant: { ...times, generation } }
-  return rotate(core, sessionId, renewalToken, operation)
+  const next = isLatest ? generation + 1 : generation
+  const isExpired = session.grantExpiresAt.getTime() <= core.now()
+  const rotated = {
+    generation: next,
+    previousUntil: isExpired ? ends.grantExpiresAt : session.grantExpiresAt,
+    operation,
+  }
+  const isUnchanged = { 'renewal.generation': generation }
+  const isRepeat = { 'renewal.generation': next, 'renewal.operation': operation }
+  const isWritten = await sessionStoreOf(core).update({
+    filter: { _id: sessionId, status: 'active', $or: isLatest ? [isUnchanged, isRepeat] : [isUnchanged] },
+    update: { $max: ends, ...(isLatest && { $set: { renewal: rotated } }) },
+  })
+  // Another renewal came first.
+  if (!isWritten) return rotate(core, sessionId, renewalToken, operation)
+  return { session, grant: { ...times, generation: next } }
 }
