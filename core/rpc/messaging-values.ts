@@ -23,7 +23,7 @@ import type { Conversation, Note } from '../log/conversation-model.ts'
 import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
 import type { SearchSource } from '../search/search-entry-store.ts'
-import { toProto } from './proto-values.ts'
+import { fieldsOf, toProto } from './proto-values.ts'
 
 export const toMessage = (event: LogEvent): Message =>
   Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
@@ -136,8 +136,4 @@ export function toRating({ data }: LogEvent): MessageInitShape<typeof RatingSche
   return data?.score === undefined ? undefined : { score: data.score, comment: data.comment }
 }
 
-export function fromAgent(message: AgentMessage | undefined): Agent | undefined {
-  if (!message) return undefined
-  const { displayName, avatarUrl } = message
-  return { displayName, avatarUrl }
-}
+export const fromAgent = (message: AgentMessage | undefined): Agent | undefined => message && fieldsOf(message)
