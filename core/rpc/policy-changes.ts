@@ -7,6 +7,7 @@ import type { DeletionKind } from '../privacy/model.ts'
 import { callerOf, operatorWrites } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
 import { recordPolicyChange } from '../workspaces/policy-changes.ts'
+import { emptyAfter } from './proto-values.ts'
 
 interface Subject {
   workspaceId: string
@@ -24,10 +25,10 @@ export function auditedWrites(core: Core) {
     run: (operation: string) => Promise<R>,
   ) =>
     once(context, request, (operation) => {
-      const action = { actor: callerOf(context).subject, action: context.method.name }
       const change = {
         workspaceId,
-        ...action,
+        actor: callerOf(context).subject,
+        action: context.method.name,
         target: typeof target === 'string' ? target : target(operation),
         settings,
       }
@@ -43,14 +44,15 @@ export function operatorDeletion(core: Core) {
     request: Message & { idempotencyKey?: string },
     kind: DeletionKind,
     target: string,
-  ): Promise<Record<string, never>> =>
-    once(context, request, async () => {
-      const { subject: actor, workspaceId: scope } = callerOf(context)
-      const workspaceId = await workspaceOfObject(core, kind, target, scope)
-      const change = { workspaceId, actor, action: context.method.name, target, settings: [] }
-      await recordPolicyChange(core, `${kind} ${target}`, change, () => deleteObject(core, kind, target, scope))
-      return {}
-    })
+  ) =>
+    emptyAfter(
+      once(context, request, async () => {
+        const { subject: actor, workspaceId: scope } = callerOf(context)
+        const workspaceId = await workspaceOfObject(core, kind, target, scope)
+        const change = { workspaceId, actor, action: context.method.name, target, settings: [] }
+        await recordPolicyChange(core, `${kind} ${target}`, change, () => deleteObject(core, kind, target, scope))
+      }),
+    )
 }
 
 const maxSettings = 64

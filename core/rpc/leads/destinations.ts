@@ -77,7 +77,7 @@ function destinationCalls<Answer>(
     once(context, request, async (operation) => {
       const by = callerOf(context)
       if (listed === 'hooks') await get(id, by)
-      return { ...(await run(by, operation)) }
+      return run(by, operation)
     })
 
   return {

@@ -118,10 +118,7 @@ export function leadService(router: ConnectRouter, core: Core) {
         eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
       }
       if (request.preview) return { count: await previewRecovery(core, wanted, by) }
-      await once(context, request, async (operation) => {
-        await beginRecovery(core, wanted, by, operation)
-        return { subscriptionId }
-      })
+      await once(context, request, (operation) => beginRecovery(core, wanted, by, operation))
       const { recovery } = await findSubscription(core, subscriptionId, by)
       return { recovery: recovery && toProto(RecoverySchema, recovery) }
     },
