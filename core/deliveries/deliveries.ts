@@ -8,7 +8,7 @@ import { findLeads, getLead } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import { unlessDuplicate } from '../mongodb/faults.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
+import { cutPage, type PageRequest, readPageToken } from '../page-token.ts'
 import { field, integer, issueIf, oneOf, operationId, validate } from '../rules.ts'
 import { addDelivery, type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './intake.ts'
 import { type KnownSubscription, liveSubscriptionsOf } from './live-subscriptions.ts'
@@ -200,7 +200,7 @@ export const deliveriesOfLead = (core: Core, leadId: string, limit: number) =>
 
 export async function listDeliveries(
   core: Core,
-  { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & { limit?: number; pageToken?: string },
+  { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & PageRequest,
 ) {
   const { since, until } = query
   validate(
