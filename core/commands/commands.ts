@@ -12,6 +12,7 @@ import { imageTypes } from '../pictures/image-model.ts'
 import { field, integer, line, oneOf, operationId, validate } from '../rules.ts'
 import type { Session, VisitorOperation } from '../sessions/model.ts'
 import { oncePerSession, sessionEndCodes, visitorAccessOf } from '../sessions/visitor-access.ts'
+import type { Caller } from '../workspaces/access.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import {
@@ -31,11 +32,7 @@ import {
   toCommand,
 } from './model.ts'
 
-/** The caller. `subject` is the name in its token. If `workspaceId` is set, it may access only that workspace. */
-export interface Operator {
-  subject: string
-  workspaceId?: string
-}
+type Operator = Pick<Caller, 'subject' | 'workspaceId'>
 
 interface ScreenshotRequest {
   sessionId: string

@@ -1,3 +1,4 @@
+import type { IdentifyVisitorRequest } from '#proto/session/v1/session_pb.js'
 import { followAddress, isSubjectBanned } from '../bans/bans.ts'
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -23,12 +24,8 @@ import { consumeNonce, verifyAssertion } from './identity-assertions.ts'
 import { latestSession, repeatReplacement, replaceSession } from './session-replacements.ts'
 import { reconcileSubject } from './subjects.ts'
 
-interface IdentityChange extends VisitorOperation {
-  /** The client's IP address, if the gateway knows it. */
-  clientAddress?: string
-  /** The renewal token of the present session. Without it, an answer for this session has no token. */
-  renewalToken?: string
-}
+/** Without the renewal token of the present session, an answer for this session has no token. */
+type IdentityChange = VisitorOperation & Pick<IdentifyVisitorRequest, 'clientAddress' | 'renewalToken'>
 
 /**
  * Additional errors: RouteNotAdvertised, IdentityAssertionInvalid, IdentityAssertionExpired,

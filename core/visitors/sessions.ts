@@ -1,3 +1,5 @@
+import type { CreateSessionRequest, RenewSessionRequest } from '#proto/session/v1/session_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import { findSession, followAddress, isBrowserBanned } from '../bans/bans.ts'
 import { isNetworkBanned, networkOf } from '../bans/network-bans.ts'
 import { inheritConsent } from '../consents/consents.ts'
@@ -33,16 +35,7 @@ import { parseEventId } from '../streams/replay-window.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { installationFor } from '../workspaces/workspaces.ts'
 
-interface NewSession {
-  publicSiteKey: string
-  origin: string
-  clientInstanceId: string
-  locale?: string
-  pageContext?: PageContext
-  /** The client's IP address, if the gateway knows it. */
-  clientAddress?: string
-  idempotencyKey: string
-}
+type NewSession = Omit<ProtoFields<CreateSessionRequest>, 'pageContext'> & { pageContext?: PageContext }
 
 export async function createSession(
   core: Core,
@@ -83,12 +76,9 @@ export async function closeSession(
  */
 export async function reportPage(
   core: Core,
-  {
-    credentials,
-    pageContext,
-    idempotencyKey,
-  }: { credentials: VisitorCredentials; pageContext: PageContext; idempotencyKey?: string },
+  report: { credentials: VisitorCredentials; pageContext: PageContext; idempotencyKey?: string },
 ): Promise<{ replayed: boolean }> {
+  const { credentials, pageContext, idempotencyKey } = report
   const { session, installation } = await authorizeReport(core, credentials, 'pageContext')
   async function keep() {
     await keepPage(core, session.sessionId, installation, pageContext, dateOf(core))
@@ -190,21 +180,9 @@ async function closeOnce(core: Core, sessionId: string, scope: 'panel' | 'contin
  */
 export async function renewSession(
   core: Core,
-  {
-    credentials,
-    sessionId,
-    renewalToken,
-    lastSeenEventId,
-    clientAddress,
-    idempotencyKey,
-  }: VisitorOperation & {
-    sessionId: string
-    renewalToken: string
-    lastSeenEventId?: string
-    /** The client's IP address, if the gateway knows it. */
-    clientAddress?: string
-  },
+  renewal: VisitorOperation & Omit<ProtoFields<RenewSessionRequest>, 'credentials'>,
 ): Promise<Repeatable<SessionContent>> {
+  const { credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey } = renewal
   const { session: known } = await visitorAccessOf(core).authorize(credentials, { expiredToo: true })
   if (known.sessionId !== sessionId) throw new ServiceError('GrantInvalid')
   validate(field('/renewalToken', renewalToken, text(1, 256)), field('/lastSeenEventId', lastSeenEventId, text(1, 256)))

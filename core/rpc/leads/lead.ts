@@ -16,7 +16,6 @@ import {
   createAttempt,
   listAttempts,
   listDeliveries,
-  type Requested,
   retryAttempt,
   sendTest,
   viewAttempts,
@@ -37,7 +36,7 @@ import { workDeliveries } from './work-deliveries.ts'
 
 export function leadService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
-  const shown = async (requested: Promise<Requested>, context: HandlerContext) => {
+  const shown = async (requested: ReturnType<typeof createAttempt>, context: HandlerContext) => {
     const { attempt, existing } = await requested
     return { attempt: toAttempt(attempt, callerOf(context)), existing }
   }
