@@ -6,7 +6,7 @@ import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { allIdsOf, banIdsOfBrowser, banIdsOfSubject, type VisitorIds, visitorIdsOf } from '../sessions/visitor-ids.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { banNetwork, isNetworkBanned, liftNetworkBans, networkBannedUntil, networkOf } from './network-bans.ts'
+import { banNetwork, isNetworkBanned, networkBannedUntil, networkOf } from './network-bans.ts'
 
 export async function findSession(core: Core, sessionId: string, workspaceId?: string): Promise<Session> {
   const [session] = await sessionStoreOf(core).find([sessionId])
@@ -106,7 +106,7 @@ export async function followAddress(core: Core, session: Session, clientAddress:
 }
 
 async function liftBans(core: Core, ids: string[]) {
-  await liftNetworkBans(core, ids)
+  await core.db.networkBans.deleteMany({ visitorIds: { $in: ids } })
   await core.db.visitors.deleteMany({ _id: { $in: ids } })
 }
 

@@ -87,7 +87,3 @@ async function setConversation(core: Core, { _id, ...rest }: SubjectDocument, fr
   if (from === undefined) return insertOnce(subjects, { _id, ...stored })
   return (await subjects.updateOne({ _id, conversationId: from }, { $set: stored })).matchedCount === 1
 }
-
-export async function forgetConversation({ db }: Core, subjectId: string) {
-  await db.subjects.deleteOne({ _id: subjectId })
-}

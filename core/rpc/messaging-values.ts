@@ -28,7 +28,7 @@ import { fieldsOf, toProto } from './proto-values.ts'
 export const toMessage = (event: LogEvent): Message =>
   Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
 
-function toVisitorsMessage(event: LogEvent) {
+export function toVisitorsMessage(event: LogEvent): Message {
   const fields = publicMessage(event, event.message!, stateOf(event))
   const { createdAt, redactedAt } = fields
   return create(MessageSchema, {
@@ -38,11 +38,9 @@ function toVisitorsMessage(event: LogEvent) {
   })
 }
 
-export const toPage = ({ messages, ...page }: MessagePage) => ({ ...page, messages: messages.map(toMessage) })
-
-export const toVisitorsPage = ({ messages, ...page }: MessagePage) => ({
+export const toPage = ({ messages, ...page }: MessagePage, convert = toMessage) => ({
   ...page,
-  messages: messages.map(toVisitorsMessage),
+  messages: messages.map(convert),
 })
 
 export const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }

@@ -4,6 +4,7 @@ import type { SuppressionEntry } from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
 import { deleteObject, workspaceOfObject } from '../privacy/deletions.ts'
 import type { DeletionKind } from '../privacy/model.ts'
+import { isObject } from '../rules.ts'
 import { callerOf, operatorWrites } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
 import { recordPolicyChange } from '../workspaces/policy-changes.ts'
@@ -86,6 +87,3 @@ export function entryCounts(entries: SuppressionEntry[], suppressionIds: string[
     ...(suppressionIds.length > 0 ? [toSetting('suppressionIds', suppressionIds.join(', '))] : []),
   ]
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

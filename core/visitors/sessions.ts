@@ -7,7 +7,6 @@ import { authorizeReport, closePanel, keepPage, pageAtStart } from '../consents/
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
-import { forgetConversation } from '../identity/subjects.ts'
 import { epochIn } from '../ids.ts'
 import { insertConversation } from '../log/conversation-store.ts'
 import { repairLocale } from '../repairs.ts'
@@ -163,7 +162,7 @@ async function closeOnce(core: Core, sessionId: string, scope: 'panel' | 'contin
     }
     // Before the end of the session. Otherwise a new session of the verified visitor could continue the
     // conversation after this one is closed.
-    if (identity) await forgetConversation(core, identity.subjectId)
+    if (identity) await core.db.subjects.deleteOne({ _id: identity.subjectId })
     const isClosed = await wakeupsOf(core).changing([sessionId], () =>
       sessionStoreOf(core).end(sessionId, 'closed', operation),
     )
