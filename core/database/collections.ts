@@ -14,11 +14,8 @@ import type { LeadDocument, Suppression } from '../leads/model.ts'
 import type { ConversationDocument } from '../log/conversation-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { FollowerDocument } from '../log/log-follower.ts'
-import type {
-  ConsoleSessionDocument,
-  SignInAttemptDocument,
-  SignInLinkDocument,
-} from '../operators/console-sessions.ts'
+import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-sessions.ts'
+import type { SignInAttempt } from '../operators/model.ts'
 import type { PasskeyDocument } from '../operators/passkeys.ts'
 import type { TeamDocument } from '../operators/teams.ts'
 import type { PictureDocument } from '../pictures/pictures.ts'
@@ -66,7 +63,7 @@ const documents = {
   operatorPresence: of<OperatorPresenceDocument>(),
   consoleSessions: of<ConsoleSessionDocument>(),
   signInLinks: of<SignInLinkDocument>(),
-  signInAttempts: of<SignInAttemptDocument>(),
+  signInAttempts: of<SignInAttempt>(),
   teams: of<TeamDocument>(),
   passkeys: of<PasskeyDocument>(),
   networkBans: of<NetworkBanDocument>(),
