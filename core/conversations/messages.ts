@@ -1,4 +1,4 @@
-import type { VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
+import type { ListMessagesRequest, SendAgentMessageRequest, VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
@@ -30,10 +30,7 @@ export interface VisitorSend
   correlationId?: string | undefined
 }
 
-interface AgentSend {
-  conversationId: string
-  clientOperationId: string
-  body: string
+interface AgentSend extends Omit<ProtoFields<SendAgentMessageRequest>, 'agent'> {
   /** The agent who wrote the message. Default: the assigned agent, if there is one. */
   agent?: Agent
   correlationId?: string | undefined
@@ -41,11 +38,7 @@ interface AgentSend {
   sentBy?: string
 }
 
-export interface PageQuery {
-  afterSequence?: number
-  beforeSequence?: number
-  limit?: number
-}
+export type PageQuery = Pick<ListMessagesRequest, 'afterSequence' | 'beforeSequence' | 'limit'>
 
 /** This page and the events after `lastSequence` together have every message, even during concurrent writes. */
 export type MessagePage = Omit<HistoryPage, 'changes' | 'closed'>

@@ -12,7 +12,8 @@ import { emptyAfter } from './proto-values.ts'
 
 interface Subject {
   workspaceId: string
-  target: string | ((operation: string) => string)
+  /** Default: the workspace. */
+  target?: string | ((operation: string) => string)
   settings?: PolicySetting[]
 }
 
@@ -22,7 +23,7 @@ export function auditedWrites(core: Core) {
   return <R>(
     context: HandlerContext,
     request: Message & { idempotencyKey?: string },
-    { workspaceId, target, settings = settingsOf(context, request) }: Subject,
+    { workspaceId, target = workspaceId, settings = settingsOf(context, request) }: Subject,
     run: (operation: string) => Promise<R>,
   ) =>
     once(context, request, (operation) => {

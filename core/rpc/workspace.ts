@@ -78,7 +78,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       const { entries, reason } = request
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const addedBy = callerOf(context).subject
-      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries) }
+      const subject = { workspaceId, settings: entryCounts(entries) }
       return audited(context, request, subject, () =>
         addSuppressions(core, { workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
       )
@@ -87,7 +87,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     removeSuppressions(request, context) {
       const { entries, suppressionIds } = request
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries, suppressionIds) }
+      const subject = { workspaceId, settings: entryCounts(entries, suppressionIds) }
       return audited(context, request, subject, async () => ({
         removed: await removeSuppressions(core, { workspaceId, entries: entries.map(fromEntry), suppressionIds }),
       }))
@@ -135,7 +135,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     async updateWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const settings = { name: request.name, retention: request.retention && fromRetention(request.retention) }
-      await audited(context, request, { workspaceId, target: workspaceId }, (operation) =>
+      await audited(context, request, { workspaceId }, (operation) =>
         updateWorkspace(core, workspaceId, settings, operation),
       )
       return { workspace: toWorkspace(await findWorkspace(core, workspaceId)) }
@@ -150,7 +150,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async restoreWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      await audited(context, request, { workspaceId, target: workspaceId }, async () => {
+      await audited(context, request, { workspaceId }, async () => {
         await undoDeletion(core, workspaceId, callerWorkspace(context))
         await findWorkspace(core, workspaceId)
       })
