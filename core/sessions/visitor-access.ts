@@ -146,7 +146,7 @@ export const visitorAccessOf = perCore((core) => {
   }
 })
 
-/** Changes an active session. Throws the error for the end of another one. */
+/** Changes an active session. Errors: those of `rejectEnded`, if the session is not active. */
 export async function changeLive(core: Core, sessionId: string, change: UpdateFilter<SessionDocument>) {
   if (!(await updateActive(core, sessionId, change))) await visitorAccessOf(core).rejectEnded(sessionId)
 }
