@@ -1,6 +1,7 @@
 /** Events of a conversation's log, and the keys of their operations (specification, section 6). */
 import type {
   Author as AuthorOfProto,
+  GrownMessage,
   Message as MessageOfProto,
   Rating as RatingOfProto,
 } from '#proto/messaging/v1/messaging_pb.js'
@@ -122,14 +123,7 @@ export interface Growth {
 }
 
 /** Text that a growing message has gained. */
-export interface GrownPart {
-  conversationId: string
-  messageId: string
-  sequence: number
-  /** Number of code points before the text. */
-  offset: number
-  text: string
-}
+export type GrownPart = ProtoFields<GrownMessage>
 
 export interface GrowingText {
   conversationId: string

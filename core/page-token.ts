@@ -34,13 +34,17 @@ export async function readPage<D extends { _id: string }>(
   return cutPage(found, limit, list, (last) => ({ at: last[by as keyof WithId<D>] as Date, id: String(last._id) }))
 }
 
-interface ListOf<D> {
+/** Asks for a page. Without a token, for the first one. */
+export interface PageRequest {
+  limit?: number
+  pageToken?: string
+}
+
+interface ListOf<D> extends PageRequest {
   /** Names the list, its order and its workspace. */
   list: string
   by: keyof D & string
   max: number
-  limit?: number | undefined
-  pageToken?: string | undefined
   projection?: Document
 }
 

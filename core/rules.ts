@@ -10,6 +10,9 @@ const controlCharacter = /[^\P{Cc}\t\n]/u
 const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** Throws `ValidationFailed` with every violated rule, but never with values. */
 export function validate(...fields: (FieldIssue | undefined)[]) {
   const issues = fields.filter((issue) => issue !== undefined)

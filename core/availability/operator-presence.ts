@@ -90,7 +90,9 @@ export const operatorPresenceOf = perCore((core) => {
     async isAttended(workspaceId: string) {
       const at = now()
       if (!known || Math.abs(at - known.at) >= readAgainMs) {
-        const read = { at, workspaces: watchedWorkspaces(core, new Date(at)).then((ids) => new Set(ids)) }
+        const present = core.db.operatorPresence.find({ until: { $gt: new Date(at) } }).toArray()
+        const workspaces = present.then((found) => new Set(found.flatMap((each) => each.workspaces)))
+        const read = { at, workspaces }
         read.workspaces.catch(() => {
           if (known === read) known = undefined
         })
@@ -114,9 +116,4 @@ export interface OperatorPresenceDocument {
 
 export async function storePresence(core: Core, processId: string, workspaces: string[], until: Date) {
   await core.db.operatorPresence.updateOne({ _id: processId }, { $set: { workspaces, until } }, { upsert: true })
-}
-
-async function watchedWorkspaces(core: Core, at: Date): Promise<string[]> {
-  const found = await core.db.operatorPresence.find({ until: { $gt: at } }).toArray()
-  return found.flatMap(({ workspaces }) => workspaces)
 }

@@ -1,12 +1,12 @@
 import { type Core, dateOf } from '../core.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
-import { hasDocument } from '../mongodb/with-id.ts'
+import { findIds, hasDocument } from '../mongodb/with-id.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { allIdsOf, banIdsOfBrowser, banIdsOfSubject, type VisitorIds, visitorIdsOf } from '../sessions/visitor-ids.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { banNetwork, isNetworkBanned, liftNetworkBans, networkBannedUntil, networkOf } from './network-bans.ts'
+import { banNetwork, isNetworkBanned, networkBannedUntil, networkOf } from './network-bans.ts'
 
 export async function findSession(core: Core, sessionId: string, workspaceId?: string): Promise<Session> {
   const [session] = await sessionStoreOf(core).find([sessionId])
@@ -39,11 +39,21 @@ export async function banSession(
   await storeBan(core, ids, { at, reason, workspaceId: session.workspaceId, connectionId: session.connectionId })
   // A session that is inserted after this write finds the ban and ends itself, without a grant. So this read
   // finds all others. The other cores are told before the sessions end, because this process may die in between.
-  const unended = await sessionStoreOf(core).unendedOf(ids, at)
+  const unended = await unendedOf(core, ids, at)
   await wakeupsOf(core).changing([...new Set([...unended, sessionId])], () =>
-    sessionStoreOf(core).endAll(unended, 'banned'),
+    core.db.sessions.updateMany({ _id: { $in: unended }, status: 'active' }, { $set: { status: 'banned' } }),
   )
   return findSession(core, sessionId)
+}
+
+/**
+ * Returns the ids of all sessions of a browser or a verified visitor that could have a valid grant at `at`,
+ * also of ended ones, because the process that ended them may have sent no wake-up.
+ */
+async function unendedOf({ db }: Core, { browserIds, subjectIds }: VisitorIds, at: Date) {
+  const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
+  const found = wanted.map((visitor) => findIds(db.sessions, { ...visitor, endsAt: { $gt: at } }))
+  return [...new Set((await Promise.all(found)).flat())]
 }
 
 export async function unbanSession(core: Core, sessionId: string, workspaceId?: string): Promise<Session> {
@@ -91,12 +101,12 @@ export async function followAddress(core: Core, session: Session, clientAddress:
     throw new ServiceError('VisitorBanned')
   }
   if (network === undefined || network === known) return session
-  await sessionStoreOf(core).setNetwork(sessionId, network)
+  await core.db.sessions.updateOne({ _id: sessionId }, { $set: { network } })
   return { ...session, network }
 }
 
 async function liftBans(core: Core, ids: string[]) {
-  await liftNetworkBans(core, ids)
+  await core.db.networkBans.deleteMany({ visitorIds: { $in: ids } })
   await core.db.visitors.deleteMany({ _id: { $in: ids } })
 }
 

@@ -1,6 +1,6 @@
 import { clientNetwork, UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import { type Core, perCore } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { idsKey } from '../sessions/visitor-ids.ts'
 
@@ -48,10 +48,6 @@ export async function banNetwork(
   )
 }
 
-export async function liftNetworkBans({ db }: Core, visitorIds: string[]) {
-  await db.networkBans.deleteMany({ visitorIds: { $in: visitorIds } })
-}
-
 const isBannedOf = perCore(({ db, now }) =>
   createBatchLoader(async (networks) => {
     const banned = { network: { $in: networks }, endsAt: { $gt: new Date(now()) } }
@@ -64,7 +60,7 @@ export const isNetworkBanned = async (core: Core, network: string | undefined): 
   network !== undefined && (await isBannedOf(core)(network)) === true
 
 /** Returns the latest end of a ban of networks that was set for this browser or subject. */
-export async function networkBannedUntil({ db, now }: Core, visitorIds: string[]): Promise<Date | undefined> {
-  const banned = { visitorIds: { $in: visitorIds }, endsAt: { $gt: new Date(now()) } }
-  return (await db.networkBans.findOne(banned, { sort: { endsAt: -1 } }))?.endsAt
+export async function networkBannedUntil(core: Core, visitorIds: string[]): Promise<Date | undefined> {
+  const banned = { visitorIds: { $in: visitorIds }, endsAt: { $gt: dateOf(core) } }
+  return (await core.db.networkBans.findOne(banned, { sort: { endsAt: -1 } }))?.endsAt
 }

@@ -1,18 +1,20 @@
 import type { FieldIssue } from '../../contract/errors.ts'
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { findSession } from '../bans/bans.ts'
-import { type Core, dateOf } from '../core.ts'
+import { type Core, dateOf, perCore } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput, type Repeatable } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { logOf } from '../log/event-log.ts'
 import { type CommandEventType, operationKeys } from '../log-event.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { imageTypes } from '../pictures/image-model.ts'
 import { field, integer, line, oneOf, operationId, validate } from '../rules.ts'
 import type { Session, VisitorOperation } from '../sessions/model.ts'
 import { oncePerSession, sessionEndCodes, visitorAccessOf } from '../sessions/visitor-access.ts'
+import type { Caller } from '../workspaces/access.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
-import { commandStoreOf } from './command-store.ts'
 import {
   type Command,
   type CommandKind,
@@ -26,13 +28,11 @@ import {
   type ScreenshotConsent,
   screenshotConsents,
   stateAt,
+  type Transition,
+  toCommand,
 } from './model.ts'
 
-/** The caller. `subject` is the name in its token. If `workspaceId` is set, it may access only that workspace. */
-export interface Operator {
-  subject: string
-  workspaceId?: string
-}
+type Operator = Pick<Caller, 'subject' | 'workspaceId'>
 
 interface ScreenshotRequest {
   sessionId: string
@@ -89,12 +89,30 @@ export async function listCommands(
 ): Promise<Command[]> {
   await findSession(core, sessionId, workspaceId)
   validate(field('/limit', limit, integer(1, listMax)))
-  const found = await commandStoreOf(core).list(sessionId, limit)
-  return Promise.all(found.map((command) => endedWithSession(core, command)))
+  const latest = { sort: { requestedAt: -1, _id: -1 }, limit } as const
+  const found = await core.db.commands.find({ sessionId }, latest).toArray()
+  return Promise.all(found.map((command) => endedWithSession(core, toCommand(command))))
 }
 
+const loaderOf = perCore(({ db: { commands } }) =>
+  createBatchLoader(async (commandIds) => {
+    const found = await commands.find({ _id: { $in: commandIds } }).toArray()
+    return byKey(found.map(toCommand), ({ commandId }) => commandId)
+  }),
+)
+
 async function find(core: Core, commandId: string, workspaceId?: string) {
-  return inWorkspace(await commandStoreOf(core).find(commandId), workspaceId, 'CommandNotFound')
+  return inWorkspace(await loaderOf(core)(commandId), workspaceId, 'CommandNotFound')
+}
+
+/** Returns undefined if the state is no longer `from`. */
+async function move({ db }: Core, _id: string, from: CommandState, step: Transition, expiresAt?: Date) {
+  const moved = await db.commands.findOneAndUpdate(
+    { _id, state: from },
+    { $set: { state: step.state, expiresAt }, $push: { transitions: step } },
+    { returnDocument: 'after' },
+  )
+  return moved ? toCommand(moved) : undefined
 }
 
 /**
@@ -107,45 +125,45 @@ async function request(
   { sessionId, clientOperationId, ...input }: NavigationRequest | ScreenshotRequest,
   { subject, workspaceId }: Operator,
 ): Promise<Repeatable<Command>> {
-  const { config } = core
-  const store = commandStoreOf(core)
+  const { config, db } = core
   validate(field('/clientOperationId', clientOperationId, operationId))
   const session = await findSession(core, sessionId, workspaceId)
   const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
   // Ids that callers choose have no space, so they never equal this generated id.
   const operation = clientOperationId ?? `own ${commandId}`
   const inputHash = hashInput({ kind, ...input })
-  const earlier = await store.findOperation(sessionId, operation)
-  if (earlier) return repeat(core, earlier, session, inputHash)
+  const sent = { sessionId, operationId: operation }
+  const earlier = await db.commands.findOne(sent)
+  if (earlier) return repeat(core, toCommand(earlier), session, inputHash)
 
   const installation = await installationOf(core, session)
   requireCapability(installation, capabilityOf[kind])
   const details = 'url' in input ? checkNavigation(input, session, installation) : checkScreenshot(input)
   const requestedAt = dateOf(core)
-  const command: Command = {
-    commandId,
+  const command = {
+    _id: commandId,
     kind,
     workspaceId: session.workspaceId,
-    sessionId,
+    ...sent,
     conversationId: session.conversationId,
     ...details,
     requestedBy: subject,
-    operationId: operation,
     inputHash,
-    state: 'requested',
+    state: 'requested' as const,
     requestedAt,
     expiresAt: dateOf(core, config.COMMAND_LIFETIME_SECONDS * 1000),
     deleteAt: dateOf(core, config.COMMAND_RETENTION_DAYS * dayMs),
-    transitions: [{ state: 'requested', at: requestedAt, by: subject }],
+    transitions: [{ state: 'requested' as const, at: requestedAt, by: subject }],
     uploads: [],
   }
-  if (!(await store.insert(command))) {
-    const rival = await store.findOperation(sessionId, operation)
+  if (!(await insertOnce(db.commands, command))) {
+    const rival = await db.commands.findOne(sent)
     if (!rival) throw new ServiceError('InternalError')
-    return repeat(core, rival, session, inputHash)
+    return repeat(core, toCommand(rival), session, inputHash)
   }
-  await announce(core, command)
-  return { content: command, replayed: false }
+  const content = toCommand(command)
+  await announce(core, content)
+  return { content, replayed: false }
 }
 
 /** Answers a repeated request. Writes no missing event if the capability was disabled since the first request. */
@@ -195,7 +213,7 @@ async function endedWithSession(core: Core, command: Command) {
   const { end } = await visitorAccessOf(core).endOf(sessionId)
   if (!end) return command
   const step = { state: 'expired' as const, at: dateOf(core), by: 'clock' }
-  return (await commandStoreOf(core).move(commandId, 'requested', step)) ?? find(core, commandId)
+  return (await move(core, commandId, 'requested', step)) ?? find(core, commandId)
 }
 
 type Navigation = Pick<NavigationRequest, 'url' | 'label'>
@@ -272,7 +290,7 @@ async function takeStep(core: Core, commandId: string, to: CommandState, by: str
     if (!isStepDue(command, to, core.now())) return command
     const expiresAt = lifetime === undefined ? undefined : dateOf(core, lifetime * 1000)
     const step = { state: to, at: dateOf(core), by }
-    const moved = await commandStoreOf(core).move(commandId, command.state, step, expiresAt)
+    const moved = await move(core, commandId, command.state, step, expiresAt)
     if (moved) return moved
   }
 }
@@ -284,7 +302,7 @@ export async function requireOwnCommand(
   commandId: string,
   sessionId: string,
 ): Promise<Command> {
-  const command = await commandStoreOf(core).find(commandId)
-  if (command?.sessionId !== sessionId || command.kind !== kind) throw new ServiceError('CommandNotFound')
+  const command = await find(core, commandId)
+  if (command.sessionId !== sessionId || command.kind !== kind) throw new ServiceError('CommandNotFound')
   return command
 }

@@ -112,6 +112,10 @@ export interface Command extends CommandProgress {
   uploads: Upload[]
 }
 
+export type CommandDocument = Omit<Command, 'commandId'> & { _id: string }
+
+export const toCommand = ({ _id, ...rest }: CommandDocument): Command => ({ commandId: _id, ...rest })
+
 export interface Upload {
   fileId: string
   startedAt: Date

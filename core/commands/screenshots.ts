@@ -9,9 +9,18 @@ import { isIdempotencyKey } from '../rules.ts'
 import type { Session, VisitorOperation } from '../sessions/model.ts'
 import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
-import { type CommandDocument, commandStoreOf, toCommand } from './command-store.ts'
 import { requireOwnCommand } from './commands.ts'
-import { type Command, type CommandState, expiringStates, stateAt, type UploadedScreenshot } from './model.ts'
+import {
+  type Command,
+  type CommandDocument,
+  type CommandState,
+  expiringStates,
+  stateAt,
+  type Transition,
+  toCommand,
+  type Upload,
+  type UploadedScreenshot,
+} from './model.ts'
 
 export interface ScreenshotUpload extends VisitorOperation {
   requestId: string
@@ -35,7 +44,7 @@ export async function uploadScreenshot(
   header: ScreenshotUpload,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Repeatable<Uploaded>> {
-  const [store, files, { now }] = [commandStoreOf(core), screenshotStoreOf(core), core]
+  const [files, { now }] = [screenshotStoreOf(core), core]
   const { requestId, contentType, idempotencyKey: uploadKey } = header
   const { session, installation } = await visitorAccessOf(core).authorize(header.credentials)
   const { SCREENSHOT_MAX_BYTES: maxBytes } = core.config
@@ -50,7 +59,7 @@ export async function uploadScreenshot(
   if (stateAt(command, now()) !== 'granted') throw rejection(core, command)
 
   const fileId = files.newFileId()
-  if (!(await store.beginUpload(requestId, { fileId, startedAt: new Date(now()) }, maxUploads))) {
+  if (!(await beginUpload(core, requestId, { fileId, startedAt: new Date(now()) }))) {
     throw rejection(core, await requireOwnCommand(core, 'screenshot', requestId, sessionId))
   }
   try {
@@ -61,7 +70,7 @@ export async function uploadScreenshot(
     return await once(core, header, session, sha256, async () => {
       const step = { state: 'uploaded', at: new Date(now()), by: 'visitor' } as const
       const screenshot = { fileId, contentType, byteLength, sha256, uploadKey }
-      if (await store.completeUpload(requestId, step, screenshot)) {
+      if (await completeUpload(core, requestId, step, screenshot)) {
         return { requestId, state: step.state, byteLength, sha256 }
       }
       const current = await requireOwnCommand(core, 'screenshot', requestId, sessionId)
@@ -73,6 +82,43 @@ export async function uploadScreenshot(
     const failed = logFailure(core.logger, 'deleting an unused upload failed; the cleanup will retry')
     await deleteUpload(core, requestId, fileId).catch(failed)
   }
+}
+
+/**
+ * Registers the file of an upload before its first byte is written, so that the cleanup finds it after a
+ * crash. Returns false if the command allows no upload now.
+ */
+export async function beginUpload({ db }: Core, commandId: string, upload: Upload) {
+  const { matchedCount } = await db.commands.updateOne(
+    {
+      _id: commandId,
+      state: 'granted',
+      expiresAt: { $gt: upload.startedAt },
+      [`uploads.${maxUploads - 1}`]: { $exists: false },
+    },
+    { $push: { uploads: upload } },
+  )
+  return matchedCount === 1
+}
+
+/** Makes a file the screenshot. Returns false if there is no consent or the file was abandoned. */
+export async function completeUpload(
+  { db }: Core,
+  commandId: string,
+  step: Transition,
+  screenshot: UploadedScreenshot,
+) {
+  const { fileId } = screenshot
+  const { matchedCount } = await db.commands.updateOne(
+    {
+      _id: commandId,
+      state: 'granted',
+      expiresAt: { $gt: step.at },
+      uploads: { $elemMatch: { fileId, abandoned: { $exists: false } } },
+    },
+    { $set: { state: step.state, screenshot }, $push: { transitions: step }, $pull: { uploads: { fileId } } },
+  )
+  return matchedCount === 1
 }
 
 /** Errors: `NotFound` if the screenshot was not uploaded yet. */
@@ -120,9 +166,18 @@ async function repeat(core: Core, header: ScreenshotUpload, command: Command, im
 
 /** Deletes the file of an upload, unless it became the screenshot of the command. */
 async function deleteUpload(core: Core, commandId: string, fileId: string) {
-  if (!(await commandStoreOf(core).abandonUpload(commandId, fileId))) return
+  if (!(await abandonUpload(core, commandId, fileId))) return
   await screenshotStoreOf(core).delete(fileId)
   await core.db.commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
+}
+
+/** Marks a file as abandoned. Returns false if it is the screenshot of the command, or is unknown. */
+export async function abandonUpload({ db }: Core, commandId: string, fileId: string) {
+  const { matchedCount } = await db.commands.updateOne(
+    { _id: commandId, 'uploads.fileId': fileId },
+    { $set: { 'uploads.$.abandoned': true } },
+  )
+  return matchedCount === 1
 }
 
 /**

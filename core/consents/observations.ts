@@ -1,8 +1,9 @@
+import type { Filter } from 'mongodb'
 import { type Core, dateOf } from '../core.ts'
 import { repairLine } from '../repairs.ts'
 import type { PageContext, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
-import { sessionStoreOf } from '../sessions/session-store.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import { type SessionDocument, sessionStoreOf } from '../sessions/session-store.ts'
+import { changeLive, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
 import { requireConsent } from './consents.ts'
@@ -35,13 +36,23 @@ export async function keepPage(core: Core, sessionId: string, installation: Inst
   const { consent } = installation
   const page = validPage(core, installation, sent)
   const policyVersion = consent?.required ? consent.policyVersion : undefined
-  if (page) await sessionStoreOf(core).setPageContext(sessionId, page, at, policyVersion)
+  if (!page) return
+  const update = { $set: { pageContext: page, pageContextAt: at } }
+  if (policyVersion === undefined) await sessionStoreOf(core).update({ filter: { _id: sessionId }, update })
+  else await core.db.sessions.updateOne({ _id: sessionId, ...hasGranted(policyVersion) }, update)
 }
 
-/** Stores that the panel was closed. Errors: those of `VisitorAccess.rejectEnded`. */
+/** Matches sessions whose latest consent decision grants this version of the policy. */
+function hasGranted(policyVersion: string): Filter<SessionDocument> {
+  const granted = [{ $eq: ['$$last.decision', 'granted'] }, { $eq: ['$$last.policyVersion', policyVersion] }]
+  return {
+    $expr: { $let: { vars: { last: { $last: { $ifNull: ['$consents', []] } } }, in: { $and: granted } } },
+  }
+}
+
+/** Stores that the panel was closed. Errors: those of `changeLive`. */
 export async function closePanel(core: Core, sessionId: string) {
-  if (!(await sessionStoreOf(core).closePanel(sessionId, dateOf(core))))
-    await visitorAccessOf(core).rejectEnded(sessionId)
+  await changeLive(core, sessionId, { $set: { panelClosedAt: dateOf(core) } })
   await wakeupsOf(core).hint(sessionId)
 }
 
@@ -52,8 +63,8 @@ export async function closePanel(core: Core, sessionId: string) {
 export function notePanelUse(core: Core, { sessionId, panelClosedAt }: Session, by: 'message' | 'report') {
   const before = new Date(by === 'message' ? core.now() : core.now() - underWayMs)
   if (panelClosedAt === undefined || panelClosedAt > before) return
-  const opening = sessionStoreOf(core)
-    .openPanel(sessionId, before)
+  const opening = core.db.sessions
+    .updateOne({ _id: sessionId, panelClosedAt: { $lte: before } }, { $unset: { panelClosedAt: '' } })
     .then(() => wakeupsOf(core).hint(sessionId))
   opening.catch(() => {})
 }

@@ -6,7 +6,9 @@
  * message of a bot is between the event that stopped it and the event that resumed it.
  */
 
+import type { SendBotMessageRequest } from '#proto/bot/v1/bot_pb.js'
 import personRequests from '../../contract/person-requests.json' with { type: 'json' }
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import { type Core, dateOf } from '../core.ts'
 import { type Scope, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
@@ -27,20 +29,14 @@ import {
 } from '../rules.ts'
 import { unassignAgent } from './assignments.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
-import { appendGrowth, type Grown, type GrowthPart, interruptGrowthIn } from './growing-messages.ts'
+import { appendGrowth, type GrowthPart, interruptGrowthIn } from './growing-messages.ts'
 import { appendGuarded, eventOfOperation, type Operation } from './guarded-appends.ts'
 import { followMessage } from './messages.ts'
 import { botAuthorOf } from './model.ts'
 import { addNoteOfBot } from './notes.ts'
 import { announceState, changeState, type StateEvents } from './state-events.ts'
 
-interface BotSend {
-  conversationId: string
-  clientOperationId: string
-  body: string
-  bot: Agent
-  quickReplies: string[]
-}
+type BotSend = Omit<ProtoFields<SendBotMessageRequest>, 'bot'> & { bot: Agent }
 
 /** Input of each message that grows, because its calls are compared by their texts. */
 const growingHash = 'growing'
@@ -86,11 +82,7 @@ export async function sendAsBot(core: Core, { conversationId, ...input }: BotSen
  * Adds text to a message that visitors see while it grows. Errors: those of `sendAsBot`; BotStopped only
  * for a new message.
  */
-export async function appendAsBot(
-  core: Core,
-  { bot, ...part }: GrowthPart & { bot: Agent },
-  scope: Scope,
-): Promise<Grown> {
+export async function appendAsBot(core: Core, { bot, ...part }: GrowthPart & { bot: Agent }, scope: Scope) {
   const { conversationId, clientOperationId, offset, text, done, quickReplies } = part
   await requireConversation(core, conversationId, scope)
   validate(

@@ -6,6 +6,8 @@
  * what a dead one began.
  */
 
+import type { AppendBotMessageRequest } from '#proto/bot/v1/bot_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import { createBatcher, fulfilled } from '../../platform/concurrency/batcher.ts'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
@@ -30,28 +32,7 @@ interface GrowthStep {
   next: GrowingEvent
 }
 
-export interface GrowthPart {
-  conversationId: string
-  clientOperationId: string
-  offset: number
-  text: string
-  done: boolean
-  quickReplies: string[]
-}
-
-export interface Grown {
-  messageId: string
-  length: number
-  state: GrowthState
-  replayed: boolean
-}
-
-export interface Stopped {
-  messageId: string
-  state: GrowthState
-  /** Sequence of the event `message.completed`. */
-  sequence: number
-}
+export type GrowthPart = Omit<ProtoFields<AppendBotMessageRequest>, 'bot'>
 
 const overdueBatch = 200
 /** Memory for messages that grow on this core, in characters of their texts. */
@@ -81,7 +62,7 @@ const pauseMs = ({ config }: Core) => config.ANSWER_PAUSE_SECONDS * 1000
  * Adds text to a message. `begin` creates the message at the first call. Errors: those of `begin`,
  * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
  */
-export function appendGrowth(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown> {
+export function appendGrowth(core: Core, part: GrowthPart, begin: () => Promise<Appended>) {
   return growthOf(core).turns.run(() => appendInTurn(core, part, begin), [{ key: keyOf(part), max: 1 }])
 }
 
@@ -210,13 +191,13 @@ async function complete(core: Core, event: GrowingEvent) {
 }
 
 /**
- * Stops a message for its visitor. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
+ * Stops a message for its visitor. Returns the sequence of its event `message.completed`. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
  * NotFound if the message never grew, IdempotencyConflict, ServiceUnavailable.
  */
 export async function stopAnswer(
   core: Core,
   { credentials, messageId, idempotencyKey }: VisitorOperation & { messageId: string },
-): Promise<Stopped & { replayed: boolean }> {
+) {
   const { session, installation } = await visitorAccessOf(core).authorize(credentials)
   requireCapability(installation, 'stopAnswer')
   const stop = () => stopIn(core, session.conversationId, messageId)

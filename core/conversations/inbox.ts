@@ -15,7 +15,7 @@ import { eventsOf, isActivity } from '../log/event-store.ts'
 import { createLogFollower } from '../log/log-follower.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { cutPage, type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
+import { cutPage, type PageEnd, type PageRequest, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { type Assignee, botAuthorOf, isRating, ratingOf, tagIssue } from './model.ts'
 import { firstLookMs } from './unseen-messages.ts'
@@ -159,7 +159,7 @@ export async function recordActivity({ db }: Core, activities: Activity[]) {
  */
 export async function listConversations(
   core: Core,
-  { limit = defaultPage, pageToken, ...query }: ListQuery & { limit?: number; pageToken?: string },
+  { limit = defaultPage, pageToken, ...query }: ListQuery & PageRequest,
 ): Promise<{ conversations: Conversation[]; nextPageToken?: string }> {
   validate(field('/limit', limit, integer(1, maxPage)), tagIssue(query.tag))
   const after = readPageToken(placeOf(query), pageToken)

@@ -1,4 +1,4 @@
-import type { VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
+import type { ListMessagesRequest, SendAgentMessageRequest, VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
@@ -13,8 +13,7 @@ import { type Agent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, integer, issueIf, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
 import { operationSessionOf, type PageContext, type Session, type VisitorCredentials } from '../sessions/model.ts'
-import { sessionStoreOf } from '../sessions/session-store.ts'
-import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import { changeLive, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/model.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
 import { inboxOf } from './inbox.ts'
@@ -31,10 +30,7 @@ export interface VisitorSend
   correlationId?: string | undefined
 }
 
-interface AgentSend {
-  conversationId: string
-  clientOperationId: string
-  body: string
+interface AgentSend extends Omit<ProtoFields<SendAgentMessageRequest>, 'agent'> {
   /** The agent who wrote the message. Default: the assigned agent, if there is one. */
   agent?: Agent
   correlationId?: string | undefined
@@ -42,11 +38,7 @@ interface AgentSend {
   sentBy?: string
 }
 
-export interface PageQuery {
-  afterSequence?: number
-  beforeSequence?: number
-  limit?: number
-}
+export type PageQuery = Pick<ListMessagesRequest, 'afterSequence' | 'beforeSequence' | 'limit'>
 
 /** This page and the events after `lastSequence` together have every message, even during concurrent writes. */
 export type MessagePage = Omit<HistoryPage, 'changes' | 'closed'>
@@ -121,7 +113,7 @@ const markedOf = perCore(() => createLruCache<true>(maxMarked))
 async function markWritten(core: Core, { sessionId, identity, hasWritten }: Session) {
   const marked = markedOf(core)
   if (identity || hasWritten || marked.has(sessionId)) return
-  if (!(await sessionStoreOf(core).markWritten(sessionId))) await visitorAccessOf(core).rejectEnded(sessionId)
+  await changeLive(core, sessionId, { $set: { hasWritten: true } })
   marked.set(sessionId, true)
 }
 

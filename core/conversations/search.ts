@@ -5,7 +5,7 @@ import type { Conversation } from '../log/conversation-model.ts'
 import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { type PageEnd, pageTokenOf, readPageToken } from '../page-token.ts'
+import { type PageEnd, type PageRequest, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import {
   type EntryQuery,
@@ -27,7 +27,7 @@ interface SourceText {
   author?: { kind: string; displayName?: string }
 }
 
-export interface SearchRequest {
+export interface SearchRequest extends PageRequest {
   workspaceId: string
   /** Kinds of texts that the caller may read. Other texts are neither matched nor shown. */
   kinds: readonly SourceKind[]
@@ -36,8 +36,6 @@ export interface SearchRequest {
   assignee?: Assignee
   from?: Date
   to?: Date
-  limit?: number
-  pageToken?: string
 }
 
 export interface SearchResult {

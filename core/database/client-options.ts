@@ -65,7 +65,7 @@ export async function connected<T>(
 ): Promise<T> {
   try {
     await client.connect()
-    return await use(await durableWriteConcern(client))
+    return await use(writeConcernFor(await client.db('admin').command({ hello: 1 })))
   } catch (error) {
     await client.close()
     throw connectFault(error)
@@ -88,16 +88,11 @@ function connectFault(error: unknown) {
 }
 
 /**
- * Returns the write concern under which acknowledged writes survive the loss of any process: journaled, and on
+ * Returns, for a server with this answer to the command `hello`, the write concern under which acknowledged writes survive the loss of any process: journaled, and on
  * a replica set confirmed by the majority. Without a replica set, `majority` would acknowledge writes that are
  * only in memory, because only the replication code waits for the journal (`waitForWriteConcern` in the
  * server's `write_concern.cpp`). Clients of a server that becomes a replica set must be restarted.
  */
-export async function durableWriteConcern(client: MongoClient): Promise<WriteConcernSettings> {
-  return writeConcernFor(await client.db('admin').command({ hello: 1 }))
-}
-
-/** Returns the write concern for a server with this answer to the command `hello`. */
 export function writeConcernFor(hello: Document): WriteConcernSettings {
   const isSingle = hello.setName === undefined && hello.isreplicaset !== true
   return isSingle ? { w: 1, journal: true } : { w: 'majority', journal: true }

@@ -2,7 +2,7 @@ import type { Collection, Db, Document } from 'mongodb'
 import type { OperatorPresenceDocument } from '../availability/operator-presence.ts'
 import type { VisitorDocument } from '../bans/bans.ts'
 import type { NetworkBanDocument } from '../bans/network-bans.ts'
-import type { CommandDocument } from '../commands/command-store.ts'
+import type { CommandDocument } from '../commands/model.ts'
 import type { TypingTurn } from '../conversations/model.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
 import type { LeadSubscriptionDocument } from '../deliveries/subscription-model.ts'
@@ -14,11 +14,8 @@ import type { LeadDocument, Suppression } from '../leads/model.ts'
 import type { ConversationDocument } from '../log/conversation-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { FollowerDocument } from '../log/log-follower.ts'
-import type {
-  ConsoleSessionDocument,
-  SignInAttemptDocument,
-  SignInLinkDocument,
-} from '../operators/console-sessions.ts'
+import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-sessions.ts'
+import type { SignInAttempt } from '../operators/model.ts'
 import type { PasskeyDocument } from '../operators/passkeys.ts'
 import type { TeamDocument } from '../operators/teams.ts'
 import type { PictureDocument } from '../pictures/pictures.ts'
@@ -66,7 +63,7 @@ const documents = {
   operatorPresence: of<OperatorPresenceDocument>(),
   consoleSessions: of<ConsoleSessionDocument>(),
   signInLinks: of<SignInLinkDocument>(),
-  signInAttempts: of<SignInAttemptDocument>(),
+  signInAttempts: of<SignInAttempt>(),
   teams: of<TeamDocument>(),
   passkeys: of<PasskeyDocument>(),
   networkBans: of<NetworkBanDocument>(),

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import { bareCore } from '../test/core-with.ts'
-import { createDatabaseCheck, hasKnownHoles, requireMatchingClock } from './database-check.ts'
+import { databaseCheckOf, hasKnownHoles, requireMatchingClock } from './database-check.ts'
 
 const now = () => 1_000_000
 const withClockAt = (time: number) => ({ ping: async () => time, hasServer: () => true })
@@ -12,7 +12,7 @@ function watch(database: { ping(): Promise<number>; hasServer(): boolean }) {
   const gauge = (name: string) => ({ set: (value: number) => (measured[name] = value) }) as never
   const log = (...entry: unknown[]) => void logged.push(entry.at(-1))
   const metrics = { databaseUp: gauge('up'), databasePing: gauge('ping'), clockOffset: gauge('offset') }
-  const watched = createDatabaseCheck(bareCore({ database, metrics, logger: { warn: log, info: log }, now }))
+  const watched = databaseCheckOf(bareCore({ database, metrics, logger: { warn: log, info: log }, now }))
   return { ...watched, measured, logged }
 }
 

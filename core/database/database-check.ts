@@ -56,21 +56,8 @@ export function hasKnownHoles(version: string): boolean {
 const historyCheckEveryMs = 15_000
 const checkEveryMs = 5_000
 
-export const databaseCheckOf = perCore(createDatabaseCheck)
-
-export const databaseJobs = (core: Core, onRestored: () => void) =>
-  createJobs(core, {
-    'check for restored data': [
-      historyCheckEveryMs,
-      async () => {
-        if ((await core.database.currentHistory()) !== core.history) onRestored()
-      },
-    ],
-    'check of the database': [checkEveryMs, databaseCheckOf(core).check],
-  })
-
 /** Tells a slow database from one that is away, by one ping at a time. */
-export function createDatabaseCheck({ database, metrics, logger, now }: Core) {
+export const databaseCheckOf = perCore(({ database, metrics, logger, now }) => {
   let state: DatabaseState = 'fast'
   let isWarned = false
   let pinging: { since: number; ended: Promise<void> } | undefined
@@ -125,7 +112,18 @@ export function createDatabaseCheck({ database, metrics, logger, now }: Core) {
       return state === 'away'
     },
   }
-}
+})
+
+export const databaseJobs = (core: Core, onRestored: () => void) =>
+  createJobs(core, {
+    'check for restored data': [
+      historyCheckEveryMs,
+      async () => {
+        if ((await core.database.currentHistory()) !== core.history) onRestored()
+      },
+    ],
+    'check of the database': [checkEveryMs, databaseCheckOf(core).check],
+  })
 
 const describe = (offsetMs: number) =>
   `${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs > 0 ? 'ahead of' : 'behind'}`

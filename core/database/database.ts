@@ -26,7 +26,7 @@ interface DatabaseSettings {
 
 /**
  * Connects, and creates or checks collections and indexes. Each acknowledged write is durable
- * (`durableWriteConcern`).
+ * (`writeConcernFor`).
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings) {
   failOnClosedSockets()

@@ -8,7 +8,7 @@ import { findLeads, getLead } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import { unlessDuplicate } from '../mongodb/faults.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
+import { cutPage, type PageRequest, readPageToken } from '../page-token.ts'
 import { field, integer, issueIf, oneOf, operationId, validate } from '../rules.ts'
 import { addDelivery, type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './intake.ts'
 import { type KnownSubscription, liveSubscriptionsOf } from './live-subscriptions.ts'
@@ -35,12 +35,6 @@ const leadLoaderOf = perCore((core) =>
   createBatchLoader(async (ids) => byKey(await findLeads(core, ids), ({ leadId }) => leadId)),
 )
 
-/** `existing`: an earlier request with the same key created the attempt. */
-export interface Requested {
-  attempt: AttemptView
-  existing: boolean
-}
-
 /**
  * Sends a lead to a subscription's destination, once per idempotency key and workspace. A hook counts as
  * unknown. Errors: `LeadNotFound`, `SubscriptionNotFound`, `SubscriptionDisabled`, `IdempotencyConflict`,
@@ -50,7 +44,7 @@ export async function createAttempt(
   core: Core,
   { leadId, subscriptionId, idempotencyKey }: { leadId: string; subscriptionId: string; idempotencyKey: string },
   by: Requester,
-): Promise<Requested> {
+) {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const [found, known] = await Promise.all([leadLoaderOf(core)(leadId), liveSubscriptionsOf(core).find(subscriptionId)])
   const lead = inWorkspace(found, by.workspaceId, 'LeadNotFound')
@@ -72,7 +66,7 @@ export async function sendTest(
   core: Core,
   { subscriptionId, idempotencyKey, eventType }: { subscriptionId: string; idempotencyKey: string; eventType?: string },
   by: Requester,
-): Promise<Requested> {
+) {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const known = await liveSubscriptionsOf(core).find(subscriptionId)
   const subscription = inWorkspace(known?.subscription, by.workspaceId, 'SubscriptionNotFound')
@@ -102,7 +96,8 @@ async function add(
 }
 
 /**
- * Returns what `run` adds, or the attempt of an earlier request with the same key, even if `run` throws.
+ * Returns what `run` adds, or the attempt of an earlier request with the same key (`existing`), even if `run`
+ * throws.
  */
 async function once(core: Core, operation: Operation, run: () => Promise<AttemptView | undefined>) {
   let failure: unknown
@@ -147,7 +142,7 @@ export async function retryAttempt(
   core: Core,
   { attemptId, ofLead, idempotencyKey }: { attemptId: string; ofLead?: boolean; idempotencyKey: string },
   by: Requester,
-): Promise<Requested> {
+) {
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const found = await findDelivery(core, { 'attempts.attemptId': attemptId })
   const delivery = inWorkspace(found, by.workspaceId, 'AttemptNotFound')
@@ -200,7 +195,7 @@ export const deliveriesOfLead = (core: Core, leadId: string, limit: number) =>
 
 export async function listDeliveries(
   core: Core,
-  { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & { limit?: number; pageToken?: string },
+  { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & PageRequest,
 ) {
   const { since, until } = query
   validate(

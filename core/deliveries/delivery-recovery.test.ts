@@ -7,7 +7,7 @@ import type { DeliveryDocument, DeliveryStatus as Status } from '../deliveries/m
 import { newId } from '../ids.ts'
 import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
-import { advanceRecovery, finishRecovery, leaseRecovery, proceedRecoveries } from './recovery.ts'
+import { proceedRecoveries, recoveryLeasesOf, stepRecovery } from './recovery.ts'
 
 const test = testDeliveries()
 
@@ -212,15 +212,17 @@ describe('RecoverDeliveries', () => {
     const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
     await recover()
     const core = test.cores[0]!
-    const late = (await leaseRecovery(core, new Date(test.now()), new Date(test.now() + 30_000)))!
+    const leases = recoveryLeasesOf(core)
+    const late = (await leases.take({ now: new Date(test.now()), until: new Date(test.now() + 30_000) }))!
     test.advance(31_000)
     await finish()
     const { recovery } = await subscription()
     const at = new Date(test.now())
-    const progress = { remaining: ['failed' as const], nextDueAt: at, nextStepAt: at }
-    await expect(advanceRecovery(core, late, progress, 200)).rejects.toThrow('taken over')
-    await expect(finishRecovery(core, late, at)).rejects.toThrow('taken over')
+    await expect(stepRecovery(core, late)).rejects.toThrow('taken over')
+    const ended = { ...late.document.recovery!, remaining: [] }
+    const last = { ...late, document: { ...late.document, recovery: ended } }
+    await expect(stepRecovery(core, last)).rejects.toThrow('taken over')
     expect((await subscription()).recovery).toEqual(recovery)
-    expect(await leaseRecovery(core, at, at)).toBeFalsy()
+    expect(await leases.take({ now: at, until: at })).toBeUndefined()
   })
 })

@@ -3,7 +3,7 @@ import type { AnyBulkWriteOperation } from 'mongodb'
 import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
+import { createLeases, type Leased, msUntil, whileHeld } from '../mongodb/leases.ts'
 import { notDeleted } from '../mongodb/not-erasing.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import { field, issueIf, oneOf, validate } from '../rules.ts'
@@ -12,6 +12,7 @@ import { type DeliveryDocument, newAttempt } from './model.ts'
 import { announceDue, queueAgain } from './queue.ts'
 import {
   type DeliveryRecovery,
+  type LeadSubscriptionDocument,
   type RecoverableStatus,
   type RecoveryRange,
   recoverableStatuses,
@@ -20,12 +21,6 @@ import { audited, findSubscription, type Requester } from './subscriptions.ts'
 
 /** By default, `until` is now, and all types and statuses that can be recovered are selected. */
 type RecoveryRequest = { subscriptionId: string; since: Date } & Partial<RecoveryRange>
-
-interface Recovering {
-  lease: Lease
-  subscriptionId: string
-  recovery: DeliveryRecovery
-}
 
 const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
 const previewMax = 10_000
@@ -108,44 +103,56 @@ export async function beginRecovery(
   core.bus.emit('due', 'recover deliveries')
 }
 
-const leasesOf = ({ db }: Core) =>
+export const recoveryLeasesOf = ({ db }: Core) =>
   createLeases(db.leadSubscriptions, { until: 'recovery.nextStepAt', token: 'recovery.fencingToken' })
 
 /** Returns the time in milliseconds until the next step is due. */
 export async function proceedRecoveries(core: Core) {
   for (;;) {
-    const at = core.now()
-    const leased = await leaseRecovery(core, new Date(at), new Date(at + leaseMs))
-    if (!leased) return msUntil(await leasesOf(core).nextAt(ofEnabled), core.now)
-    await whileHeld(step(core, leased))
+    const times = { now: dateOf(core), until: dateOf(core, leaseMs) }
+    const leased = await recoveryLeasesOf(core).take(times, ofEnabled)
+    if (!leased) return msUntil(await recoveryLeasesOf(core).nextAt(ofEnabled), core.now)
+    await whileHeld(stepRecovery(core, leased))
   }
 }
 
-export async function leaseRecovery(core: Core, now: Date, until: Date): Promise<Recovering | undefined> {
-  const { lease, document } = (await leasesOf(core).take({ now, until }, ofEnabled)) ?? {}
-  return lease && document?.recovery && { lease, subscriptionId: document._id, recovery: document.recovery }
-}
-
-async function step(core: Core, of: Recovering) {
-  const { recovery } = of
-  const [status, ...others] = recovery.remaining
-  if (!status) return finishRecovery(core, of, dateOf(core))
-  const found = await findNext(core, of, status)
+/** Schedules the next deliveries, or stores the end of the recovery. Throws `LeaseLost`. */
+export async function stepRecovery(core: Core, { lease, document }: Leased<LeadSubscriptionDocument>) {
+  const { write } = recoveryLeasesOf(core)
+  const recovery = document.recovery!
+  const { recoveryId, remaining } = recovery
+  const [status, ...others] = remaining
   const at = dateOf(core)
+  if (!status) {
+    const first = operationKey(recoveryId, '')
+    const scheduled = { 'operations.key': { $gte: first, $lt: `${first}~` } }
+    const recovered = await core.db.deliveries.countDocuments(scheduled)
+    await write(lease, {
+      $set: { 'recovery.recovered': recovered, 'recovery.finishedAt': at },
+      $unset: { 'recovery.nextStepAt': '', 'recovery.after': '' },
+    })
+    return
+  }
+  const found = await findNext(core, document._id, recovery, status)
   const dueAt = new Date(Math.max(at.getTime(), recovery.nextDueAt.getTime()))
-  const recovered = await schedule(core, found, status, { recoveryId: recovery.recoveryId, at, dueAt })
+  const recovered = await schedule(core, found, status, { recoveryId, at, dueAt })
   const nextDueAt = new Date(dueAt.getTime() + recovered * everyMs)
-  const nextStepAt = new Date(Math.max(at.getTime(), nextDueAt.getTime() - aheadMs))
-  const last = found.at(-1)
-  const place =
-    found.length < stepMax || !last
-      ? { remaining: others }
-      : { remaining: recovery.remaining, after: { createdAt: last.createdAt, id: last._id } }
-  await advanceRecovery(core, of, { ...place, nextDueAt, nextStepAt }, recovered)
+  const last = found.length < stepMax ? undefined : found.at(-1)
+  await write(lease, {
+    $set: {
+      'recovery.nextDueAt': nextDueAt,
+      'recovery.nextStepAt': new Date(Math.max(at.getTime(), nextDueAt.getTime() - aheadMs)),
+      'recovery.remaining': last ? remaining : others,
+      'recovery.after': last && { createdAt: last.createdAt, id: last._id },
+    },
+    // The next step begins with the oldest delivery of the next status.
+    $unset: last ? undefined : { 'recovery.after': '' },
+    $inc: { 'recovery.recovered': recovered },
+  })
   if (recovered > 0) announceDue(core)
 }
 
-function findNext({ db }: Core, { subscriptionId, recovery }: Recovering, status: RecoverableStatus) {
+function findNext({ db }: Core, subscriptionId: string, recovery: DeliveryRecovery, status: RecoverableStatus) {
   const { after } = recovery
   const left = after && {
     createdAt: { $gte: after.createdAt, $lt: recovery.until },
@@ -179,36 +186,6 @@ async function schedule(
     return { updateOne: { filter: { ...filter, ...hasRoom }, update: queueAgain(again) } }
   })
   return (await db.deliveries.bulkWrite(writes, { ordered: false })).modifiedCount
-}
-
-/**
- * Stores the progress of a step. Without `after`, the next one begins with the oldest delivery of the first
- * status in `remaining`. Throws `LeaseLost`.
- */
-export async function advanceRecovery(
-  core: Core,
-  { lease }: Recovering,
-  to: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
-  recovered: number,
-) {
-  const { remaining, after, nextDueAt, nextStepAt } = to
-  const times = { 'recovery.nextDueAt': nextDueAt, 'recovery.nextStepAt': nextStepAt }
-  await leasesOf(core).write(lease, {
-    $set: { ...times, 'recovery.remaining': remaining, 'recovery.after': after },
-    $unset: after ? undefined : { 'recovery.after': '' },
-    $inc: { 'recovery.recovered': recovered },
-  })
-}
-
-/** Stores the end of a recovery with the exact number of scheduled deliveries. */
-export async function finishRecovery(core: Core, { lease, recovery }: Recovering, finishedAt: Date) {
-  const first = operationKey(recovery.recoveryId, '')
-  const scheduled = { 'operations.key': { $gte: first, $lt: `${first}~` } }
-  const recovered = await core.db.deliveries.countDocuments(scheduled)
-  await leasesOf(core).write(lease, {
-    $set: { 'recovery.remaining': [], 'recovery.recovered': recovered, 'recovery.finishedAt': finishedAt },
-    $unset: { 'recovery.nextStepAt': '', 'recovery.after': '' },
-  })
 }
 
 const operationKey = (recoveryId: string, deliveryId: string) => `${recoveryId} ${deliveryId}`

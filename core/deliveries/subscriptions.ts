@@ -9,7 +9,8 @@ import { committed } from '../mongodb/committed.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { notDeleted } from '../mongodb/not-erasing.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
-import { readPage } from '../page-token.ts'
+import { idsOf } from '../mongodb/with-id.ts'
+import { type PageRequest, readPage } from '../page-token.ts'
 import { field, integer, issueIf, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { findInstallations, findWorkspace } from '../workspaces/workspaces.ts'
@@ -365,18 +366,13 @@ function requestOf({ requestedBy, attemptId, createdAt: at }: DeliveryAttempt, i
 /** Returns a page, newest first, without the audit. Errors: `ValidationFailed`. */
 export async function listSubscriptions(
   core: Core,
-  {
-    workspaceId,
-    listed,
-    ...given
-  }: { workspaceId: string; listed: ListedDestinations; limit?: number; pageToken?: string },
+  { workspaceId, listed, ...given }: PageRequest & { workspaceId: string; listed: ListedDestinations },
 ) {
   const filter = { workspaceId, ...notDeleted, ...isListedAs[listed] }
   const projection = { audit: 0, notices: 0, operations: 0 }
   const read = { list: `${listed} ${workspaceId}`, by: 'createdAt', max: maxPage, projection, ...given } as const
   const { page, nextPageToken } = await readPage(core.db.leadSubscriptions, filter, read)
-  const ids = page.map(({ _id }) => _id)
-  const counts = await pausedCounts(core, ids)
+  const counts = await pausedCounts(core, idsOf(page))
   return {
     page: page.map((each) => ({ subscription: toSubscription(each), heldDeliveries: counts.get(each._id) ?? 0 })),
     nextPageToken,

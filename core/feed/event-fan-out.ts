@@ -9,6 +9,7 @@ import { followingFeed, liveSubscriptionsOf } from '../deliveries/live-subscript
 import { coversLead, defaultPolicy, isHook, type LeadSubscription } from '../deliveries/subscription-model.ts'
 import { logFailure } from '../errors.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
+import { idsOf } from '../mongodb/with-id.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { appendToFeed, entriesAfter } from './feed-log.ts'
 import { type FeedEvent, withContent } from './feed-reader.ts'
@@ -161,8 +162,6 @@ async function sendAll(core: Core, workspaceId: string, entries: FeedEntry[], id
   await core.db.leadSubscriptions.updateMany(behind, { $set: { followedTo: number } })
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
 }
-
-const idsOf = (found: { _id: string }[]) => found.map(({ _id }) => _id)
 
 function isWanted({ entry, lead }: FeedEvent, to: LeadSubscription, hookIds: Set<string>) {
   const { policy = defaultPolicy } = to

@@ -9,6 +9,7 @@ import type { Marked } from '../leads/leads.ts'
 import type { LeadDocument } from '../leads/model.ts'
 import { committed } from '../mongodb/committed.ts'
 import { notDeleted } from '../mongodb/not-erasing.ts'
+import { idsOf } from '../mongodb/with-id.ts'
 import { addToFeed, addToFeeds } from './event-fan-out.ts'
 import { type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
@@ -78,8 +79,7 @@ async function announceLeads(core: Core, found: UnannouncedLead[]) {
       entries: [{ source: `${leadId} captured`, type: 'lead.captured', occurredAt, leadId }],
     })),
   )
-  const ids = found.map(({ _id }) => _id)
-  if (ids.length > 0) await core.db.leads.updateMany({ _id: { $in: ids } }, { $unset: { unannounced: '' } })
+  if (found.length > 0) await core.db.leads.updateMany({ _id: { $in: idsOf(found) } }, { $unset: { unannounced: '' } })
 }
 
 async function announceDeliveries(core: Core, found: UnannouncedDelivery[]) {

@@ -1,3 +1,4 @@
+import type { IdentifyVisitorRequest } from '#proto/session/v1/session_pb.js'
 import { followAddress, isSubjectBanned } from '../bans/bans.ts'
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
@@ -15,8 +16,7 @@ import {
   type VisitorOperation,
 } from '../sessions/model.ts'
 import { sessionContentsOf } from '../sessions/session-content.ts'
-import { sessionStoreOf } from '../sessions/session-store.ts'
-import { oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { changeLive, oncePerSession, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type Installation, requireCapability } from '../workspaces/model.ts'
@@ -24,12 +24,8 @@ import { consumeNonce, verifyAssertion } from './identity-assertions.ts'
 import { latestSession, repeatReplacement, replaceSession } from './session-replacements.ts'
 import { reconcileSubject } from './subjects.ts'
 
-interface IdentityChange extends VisitorOperation {
-  /** The client's IP address, if the gateway knows it. */
-  clientAddress?: string
-  /** The renewal token of the present session. Without it, an answer for this session has no token. */
-  renewalToken?: string
-}
+/** Without the renewal token of the present session, an answer for this session has no token. */
+type IdentityChange = VisitorOperation & Pick<IdentifyVisitorRequest, 'clientAddress' | 'renewalToken'>
 
 /**
  * Additional errors: RouteNotAdvertised, IdentityAssertionInvalid, IdentityAssertionExpired,
@@ -103,8 +99,7 @@ async function verifiedIdentity(
 async function refresh(core: Core, session: Session, identity: Identity): Promise<Issued> {
   const { sessionId, endsAt, renewal } = session
   const times = grantTimes(core.now(), core.config, endsAt)
-  if (!(await sessionStoreOf(core).refreshIdentity(sessionId, identity, storedTimes(times))))
-    await visitorAccessOf(core).rejectEnded(sessionId)
+  await changeLive(core, sessionId, { $set: { identity }, $max: storedTimes(times) })
   await wakeupsOf(core).stateChanged(sessionId)
   const grant = { ...times, generation: renewal.generation }
   return sessionContentsOf(core).issue({ ...session, identity }, grant, { state: 'continued' })

@@ -4,7 +4,7 @@ import { contractLimits } from '../../contract/limits.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { text } from '../rules.ts'
+import { isObject, text } from '../rules.ts'
 import type { Identity, IdentityContextValue } from '../sessions/model.ts'
 import type { Installation } from '../workspaces/model.ts'
 
@@ -110,10 +110,6 @@ function readContext(context: object): VerifiedAssertion['context'] {
 function invalid(...rules: AssertionRule[]) {
   const issues = rules.map((rule) => ({ path: '/assertion', rule }))
   return new ServiceError('IdentityAssertionInvalid', { issues })
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isText(value: unknown, rule: (text: string) => string | undefined): value is string {

@@ -8,7 +8,7 @@ import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { grantOf, type Identity, type Issued, newConversation, newSession, type Session } from '../sessions/model.ts'
 import { sessionContentsOf } from '../sessions/session-content.ts'
-import { sessionStoreOf } from '../sessions/session-store.ts'
+import { erasureField, sessionStoreOf, updateActive } from '../sessions/session-store.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
@@ -44,7 +44,10 @@ export async function replaceSession(
   const joined = old.identity ? undefined : identity
   if (joined) await appendIdentified(core, old)
   return wakeupsOf(core).changing([old.sessionId], async () => {
-    if (!(await sessionStoreOf(core).replaceBy(old.sessionId, { operation, sessionId }, joined))) {
+    const erasures = joined && (await erasureField(core, 'joinedAfterErasures', [joined.subjectId]))
+    const successor = { operation, sessionId }
+    const $set = { status: 'closed' as const, successor, identity: joined, ...erasures }
+    if (!(await updateActive(core, old.sessionId, { $set }))) {
       const current = await latestSession(core, old.sessionId)
       if (current.successor?.operation !== operation) {
         await sessionStoreOf(core).end(sessionId, 'closed')

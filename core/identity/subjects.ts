@@ -3,7 +3,7 @@ import { findConversations } from '../log/conversation-store.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import type { Session } from '../sessions/model.ts'
-import { openErasures, sessionStoreOf } from '../sessions/session-store.ts'
+import { openErasures, sessionStoreOf, toSession } from '../sessions/session-store.ts'
 
 /** A verified visitor on a connection. The id is a keyed hash of the connection and the host's user id. */
 export interface SubjectDocument {
@@ -28,14 +28,20 @@ export async function decideConversation(core: Core, session: Session, predecess
   const isJoined = predecessor.identity?.operation === identity.operation
   const own = isJoined ? predecessor.conversationId : session.conversationId
   const replaces = isJoined && (predecessor.hasWritten || (await eventsOf(core).firstMessage(own)) !== undefined)
-  await sessionStoreOf(core).setConversation(sessionId, await choose(core, session, identity.subjectId, own, replaces))
+  const conversationId = await choose(core, session, identity.subjectId, own, replaces)
+  // A later call changes nothing.
+  await core.db.sessions.updateOne(
+    { _id: sessionId, provisionalFor: { $exists: true } },
+    { $set: { conversationId }, $unset: { provisionalFor: '' } },
+  )
   const [updated = session] = await sessionStoreOf(core).find([sessionId])
   return updated
 }
 
 /** Decides the conversation of sessions whose process died after it had closed their predecessors. */
 export async function reconcileSubject(core: Core, subjectId: string) {
-  for (const session of await sessionStoreOf(core).findProvisional(subjectId)) {
+  const undecided = { 'identity.subjectId': subjectId, provisionalFor: { $exists: true }, status: 'active' as const }
+  for (const session of (await core.db.sessions.find(undecided).toArray()).map(toSession)) {
     const [predecessor] = await sessionStoreOf(core).find([session.provisionalFor!])
     if (predecessor?.successor?.sessionId === session.sessionId) await decideConversation(core, session, predecessor)
   }
@@ -80,8 +86,4 @@ async function setConversation(core: Core, { _id, ...rest }: SubjectDocument, fr
   const stored = { ...rest, afterErasures: await openErasures(core, [_id]) }
   if (from === undefined) return insertOnce(subjects, { _id, ...stored })
   return (await subjects.updateOne({ _id, conversationId: from }, { $set: stored })).matchedCount === 1
-}
-
-export async function forgetConversation({ db }: Core, subjectId: string) {
-  await db.subjects.deleteOne({ _id: subjectId })
 }

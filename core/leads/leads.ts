@@ -2,7 +2,7 @@ import type { Core } from '../core.ts'
 import { invalid, inWorkspace, type Scope } from '../errors.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { readPage } from '../page-token.ts'
+import { type PageRequest, readPage } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { normalEmail } from './contacts.ts'
 import { type Contact, type Lead, toLead } from './model.ts'
@@ -51,7 +51,7 @@ export async function getLead(core: Core, leadId: string, scope: Scope): Promise
 /** Returns a page, newest first, or the leads with these ids. Errors: `ValidationFailed`. */
 export async function listLeads(
   core: Core,
-  query: { workspaceId: string; leadIds?: string[]; contact?: string; limit?: number; pageToken?: string },
+  query: PageRequest & { workspaceId: string; leadIds?: string[]; contact?: string },
 ) {
   const { workspaceId, leadIds = [], contact, limit = defaultPage, pageToken } = query
   validate(field('/leadIds', leadIds.length, integer(0, maxPage)))

@@ -1,3 +1,6 @@
+import type { ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
+
 /** Contact data that a visitor left or another service found (specification, section 1). */
 export interface Lead {
   leadId: string
@@ -21,11 +24,7 @@ export interface Lead {
 }
 
 /** Contact data of a lead, which nobody has verified. */
-export interface Contact {
-  leadId: string
-  name?: string | undefined
-  email?: string | undefined
-}
+export type Contact = ProtoFields<ConversationContact>
 
 export type LeadDocument = Omit<Lead, 'leadId'> & {
   _id: string

@@ -3,7 +3,7 @@ import type { FieldIssue } from '../../contract/errors.ts'
 import { type Core, dateOf, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { findIds } from '../mongodb/with-id.ts'
-import { readPage } from '../page-token.ts'
+import { type PageRequest, readPage } from '../page-token.ts'
 import { field, issueIf, line, text, validate } from '../rules.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { idsKey } from '../sessions/visitor-ids.ts'
@@ -108,7 +108,7 @@ export async function removeSuppressions(
 /** Returns a page of entries, newest first, or `entry` if it is listed. Errors: `ValidationFailed`. */
 export async function listSuppressions(
   core: Core,
-  query: { workspaceId: string; limit?: number; pageToken?: string; entry?: SuppressionEntry },
+  query: PageRequest & { workspaceId: string; entry?: SuppressionEntry },
 ) {
   const { workspaceId, limit = defaultPage, pageToken, entry } = query
   const looked = entry && readEntries([entry], () => '/entry')

@@ -230,7 +230,6 @@ export const replacedIdOf = (secret: string) => (secret === '' ? undefined : sec
 
 export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
 export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
-export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 
 export const maxListed = 1_000
 
@@ -256,12 +255,6 @@ export async function consoleSessionsIn(core: Core, workspaceId: string, operato
   return (await core.db.consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
 }
 
-export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAttempt) {
-  await db.signInAttempts.insertOne({ _id: id, ...attempt })
-}
-
 /** Removes the sign-in that this browser has begun, and returns it. Only one of several calls gets it. */
-export async function takeAttempt(core: Core, id: string, browserId: string): Promise<SignInAttempt | undefined> {
-  const found = await core.db.signInAttempts.findOneAndDelete({ _id: id, browserId, ...notExpired(core) })
-  return found ? withId(found) : undefined
-}
+export const takeAttempt = (core: Core, _id: string, browserId: string): Promise<SignInAttempt | null> =>
+  core.db.signInAttempts.findOneAndDelete({ _id, browserId, ...notExpired(core) })

@@ -94,7 +94,7 @@ export interface ProviderCheck {
 /** A sign-in that has begun at a provider or with a passkey, or a new passkey. */
 export interface SignInAttempt {
   /** Hash of the parameter `state`, or of the challenge. */
-  id: string
+  _id: string
   /** Hash of the secret of the browser that began the sign-in, or id of the session of a new passkey. */
   browserId: string
   replacedId?: string

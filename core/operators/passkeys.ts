@@ -4,7 +4,7 @@ import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { withId } from '../mongodb/with-id.ts'
 import { field, issueIf, line, url, validate } from '../rules.ts'
-import { beginAccountSession, insertAttempt, type SignedIn, takeAttempt } from './console-sessions.ts'
+import { beginAccountSession, type SignedIn, takeAttempt } from './console-sessions.ts'
 import { linkLifetimeMs, type Member, newSecret, type Passkey, secretId } from './model.ts'
 
 export type PasskeyDocument = { _id: string } & Omit<Passkey, 'id'>
@@ -19,8 +19,8 @@ const timeoutMs = 120_000
 // Passkeys of accounts (WebAuthn). A challenge works once, and only in the browser or session that began.
 
 const beginChallenge = (core: Core, challenge: string, browserId: string, origin?: string) =>
-  insertAttempt(core, {
-    id: attemptId(challenge),
+  core.db.signInAttempts.insertOne({
+    _id: attemptId(challenge),
     browserId,
     origin,
     expiresAt: dateOf(core, linkLifetimeMs),
@@ -31,7 +31,7 @@ async function takeChallenge(core: Core, response: { response?: { clientDataJSON
   const data = Buffer.from(String(response.response?.clientDataJSON ?? ''), 'base64url').toString()
   const challenge = String(parsed<{ challenge?: string }>(data).challenge)
   const attempt = await takeAttempt(core, attemptId(challenge), browserId)
-  return attempt && { challenge, origin: attempt.origin ?? '' }
+  return attempt ? { challenge, origin: attempt.origin ?? '' } : undefined
 }
 
 export async function listPasskeys({ db }: Core, workspaceId: string, operator?: string): Promise<Passkey[]> {

@@ -7,7 +7,6 @@ import { wakeupsOf } from '../wakeups/wakeups.ts'
 import {
   beginConsoleSession,
   type ConsoleSessionDocument,
-  insertAttempt,
   replacedIdOf,
   type SignedIn,
   takeAttempt,
@@ -52,8 +51,8 @@ export async function beginProviderSignIn(core: Core, origin: string, replacedSe
   const [state, nonce, codeVerifier, browserSecret] = [newSecret(), newSecret(), newSecret(), newSecret()]
   const request: SignInRequest = { redirectUri: new URL(callbackPath, origin).href, state, nonce, codeVerifier }
   const signInUrl = await found.signInUrl(request)
-  await insertAttempt(core, {
-    id: secretId(state),
+  await core.db.signInAttempts.insertOne({
+    _id: secretId(state),
     browserId: secretId(browserSecret),
     replacedId: replacedIdOf(replacedSecret),
     issuer: found.issuer,

@@ -5,8 +5,8 @@ import { newId } from '../ids.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { forgetErasure, hideFromAll, partsOfVisitor } from './data-store.ts'
-import { type Erasure, leaseMs, noTraces, type VisitorName, type VisitorTraces } from './model.ts'
-import { addTraces, confirmRemoval, insertErasure, type Removal, type RemovalList, runRemovalStep } from './removals.ts'
+import { type Erasure, noTraces, type VisitorName, type VisitorTraces } from './model.ts'
+import { addTraces, beginErasure, confirmRemoval, type Removal, type RemovalList } from './removals.ts'
 import { findTraces } from './visitor-traces.ts'
 
 /** Every core reads the wake-up in this time, and every stream sends the end of its session. */
@@ -88,15 +88,14 @@ export const visitorList: RemovalList = {
  */
 export async function eraseVisitor(core: Core, name: VisitorName, requestedBy: string): Promise<Erasure> {
   const { workspaceId } = name
-  const requestedAt = dateOf(core)
-  const erasure: Erasure = { erasureId: newId('ers'), workspaceId, stage: 'ending', requestedBy, requestedAt }
+  const erasureId = newId('ers')
+  const facts = { workspaceId, requestedBy, requestedAt: dateOf(core) }
   const until = dateOf(core, clockSkewMs)
   // New sessions look up erasures by the ids of the visitor, so the record has them from the beginning.
   const { visitorIds } = await findTraces(core, name, { until })
-  const visitor = { name, until, traces: { ...noTraces(), visitorIds } }
-  const inserted = await insertErasure(core, erasure, visitor, dateOf(core, leaseMs))
-  if (inserted) await runRemovalStep(core, inserted)
-  return { ...erasure, stage: 'removing' }
+  const traces = { ...noTraces(), visitorIds }
+  await beginErasure(core, { _id: erasureId, ...facts, stage: 'ending', visitor: name, until, traces })
+  return { erasureId, ...facts, stage: 'removing' }
 }
 
 /** Errors: `NotFound`, also for one of another workspace. */

@@ -215,15 +215,11 @@ export async function insertRemoval(
   return lease && { lease, ...rest }
 }
 
-export async function insertErasure(
-  core: Core,
-  { erasureId, ...erasure }: Erasure,
-  { name, until, traces }: Omit<ErasedVisitor, 'isSwept'>,
-  nextAt: Date,
-): Promise<Removal | undefined> {
-  const document = { _id: erasureId, ...erasure, visitor: name, until, traces }
-  const lease = await erasureLeases(core).insert(document, nextAt)
-  return lease && toVisitorRemoval(lease, document)
+/** Inserts the erasure of a visitor, and runs its first step. */
+export async function beginErasure(core: Core, erasure: ErasureDocument) {
+  const lease = await erasureLeases(core).insert(erasure, dateOf(core, leaseMs))
+  const removal = lease && toVisitorRemoval(lease, erasure)
+  if (removal) await runRemovalStep(core, removal)
 }
 
 /** Leases an erasure, or else another removal, whose next step is due. */

@@ -1,3 +1,5 @@
+import type { ReportRow } from '#proto/messaging/v1/messaging_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import { perCore } from '../core.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { idOnly, idsOf } from '../mongodb/with-id.ts'
@@ -90,28 +92,8 @@ export interface ReportedConversation {
   tags: string[]
 }
 
-export interface ReportRow {
-  /** A day, an hour or a tag. */
-  name: string
-  conversations: number
-  answered: number
-  /** Half of the answers came within this time. */
-  medianAnswerSeconds?: number
-  p90AnswerSeconds?: number
-  ratings: number
-  meanRating?: number
-}
-
-export interface Report {
-  firstDay: string
-  total: ReportRow
-  byDay: ReportRow[]
-  byHour: ReportRow[]
-  byTag: ReportRow[]
-}
-
 /** Percentiles are times that occurred (nearest rank). */
-export function rowOf(name: string, conversations: ReportedConversation[]): ReportRow {
+export function rowOf(name: string, conversations: ReportedConversation[]): ProtoFields<ReportRow> {
   // Clocks of cores differ, so an answer may seem older than the question.
   const answerMs = conversations.flatMap(({ begunAt, answeredAt }) =>
     answeredAt ? [Math.max(0, answeredAt.getTime() - begunAt.getTime())] : [],

@@ -6,7 +6,7 @@ import { type Core, perCore } from '../core.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { field, integer, validate } from '../rules.ts'
 import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
-import { type Report, type ReportedConversation, type ReportRow, reportStoreOf, rowOf } from './report-store.ts'
+import { type ReportedConversation, reportStoreOf, rowOf } from './report-store.ts'
 
 interface ReportQuery {
   workspaceId: string
@@ -36,7 +36,7 @@ export async function* readReport(
   core: Core,
   query: Pick<ReportQuery, 'workspaceId'> & Partial<ReportQuery> & { firstDay?: string },
   signal: AbortSignal,
-): AsyncGenerator<{ conversations: number } | Report, void> {
+) {
   const { workspaceId, days = 7, timeZone = 'UTC', firstDay } = query
   validate(
     field('/days', days, integer(1, maxDays)),
@@ -72,7 +72,7 @@ async function compute(
   { workspaceId, first, days, timeZone }: ReportQuery & { first: Temporal.PlainDate },
   onPart: (conversations: number) => void,
   signal: AbortSignal,
-): Promise<Report> {
+) {
   const slot = await placesOf(core)
     .slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal)
     .catch((error) => {
@@ -135,7 +135,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
 
   /** Makes one row per turn of the event loop, because sorting many times takes long. */
   async function rowsOf(groups: Iterable<[string, Group]>) {
-    const rows: ReportRow[] = []
+    const rows: ReturnType<typeof rowOf>[] = []
     for (const [name, group] of groups) {
       rows.push(rowOf(name, group))
       await nextTurn()
@@ -150,7 +150,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
       for (const group of [total, ...rowsAt(conversation.begunAt.getTime()), ...tagged]) group?.push(conversation)
     },
 
-    async report(): Promise<Report> {
+    async report() {
       const mostUsedFirst = ([one, ofOne]: [string, Group], [other, ofOther]: [string, Group]) =>
         ofOther.length - ofOne.length || (one < other ? -1 : 1)
       const tags = [...byTag].sort(mostUsedFirst).slice(0, maxListedTags)

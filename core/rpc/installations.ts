@@ -2,7 +2,6 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type {
   Appearance as AppearanceMessage,
-  Capabilities as CapabilitiesMessage,
   Form,
   WidgetConfig,
   WidgetConfigSchema,
@@ -26,7 +25,6 @@ import { canonicalLocale } from '../workspaces/installation-settings.ts'
 import type {
   Appearance,
   Availability,
-  Capabilities,
   ConsentPolicy,
   FormField,
   Forms,
@@ -34,7 +32,7 @@ import type {
   InstallationSettings,
   Translation,
 } from '../workspaces/model.ts'
-import { given, withoutEmpty } from './proto-values.ts'
+import { fieldsOf, given, withoutEmpty } from './proto-values.ts'
 
 /** Messages that a browser queues while it cannot send. */
 const outboxMax = 50
@@ -51,7 +49,7 @@ export function fromSettings(request: SettingsRequest): InstallationSettings {
     enabled: request.enabled,
     origins: origins.length === 0 ? undefined : origins,
     appearance: appearance && fromAppearance(appearance),
-    capabilities: capabilities && fromCapabilities(capabilities),
+    capabilities: capabilities && given(fieldsOf(capabilities)),
     defaultLocale: request.defaultLocale,
     forms:
       forms &&
@@ -115,8 +113,8 @@ export function toWidgetConfig(
 }
 
 /** Converts the appearance. An empty text counts as absent. */
-function fromAppearance({ $typeName: _, $unknown: __, ...appearance }: AppearanceMessage): Partial<Appearance> {
-  const { translations, openingReplies, position, ...texts } = appearance
+function fromAppearance(message: AppearanceMessage): Partial<Appearance> {
+  const { translations, openingReplies, position, ...texts } = fieldsOf(message)
   const translated = Object.entries(translations).map(([tag, { title, greeting, openingReplies }]) => [
     canonicalLocale(tag) ?? tag,
     withoutEmpty({
@@ -136,10 +134,6 @@ function fromAppearance({ $typeName: _, $unknown: __, ...appearance }: Appearanc
   })
 }
 
-function fromCapabilities({ $typeName: _, $unknown: __, ...capabilities }: CapabilitiesMessage): Partial<Capabilities> {
-  return given(capabilities)
-}
-
 const defaultMaxLength = { text: 256, email: 254, tel: 32, textarea: 4000 }
 
 function toForms({ preChat, offline }: Forms) {
@@ -147,13 +141,10 @@ function toForms({ preChat, offline }: Forms) {
 }
 
 function fromForm({ fields }: Form): FormField[] {
-  return fields.map(({ name, label, type, required, maxLength }) => ({
-    name,
-    label,
-    type: type as FormField['type'],
-    required,
-    maxLength: maxLength ?? defaultMaxLength[type as FormField['type']] ?? 256,
-  }))
+  return fields.map((field) => {
+    const type = field.type as FormField['type']
+    return { ...fieldsOf(field), type, maxLength: field.maxLength ?? defaultMaxLength[type] ?? 256 }
+  })
 }
 
 function toAvailability({ weeklyHours, exceptions, ...rest }: Availability) {
@@ -165,17 +156,14 @@ function fromAvailability(message: AvailabilityMessage): Partial<Availability> {
   return given<AllFields<Partial<Availability>>>({
     mode: mode as Availability['mode'] | undefined,
     timeZone,
-    weeklyHours: weeklyHours?.hours.map(({ weekday, from, to }) => ({ weekday, from, to })),
-    exceptions: exceptions?.dates.map(({ date, hours }) => ({
-      date,
-      hours: hours.map(({ from, to }) => ({ from, to })),
-    })),
     requiresOperator,
+    weeklyHours: weeklyHours?.hours.map(fieldsOf),
+    exceptions: exceptions?.dates.map(({ date, hours }) => ({ date, hours: hours.map(fieldsOf) })),
   })
 }
 
 /** An empty text counts as absent. */
-const fromConsentPolicy = ({ required, policyUrl, policyVersion }: ConsentPolicyMessage): ConsentPolicy => ({
-  required,
-  ...withoutEmpty({ policyUrl, policyVersion }),
+const fromConsentPolicy = (message: ConsentPolicyMessage): ConsentPolicy => ({
+  required: message.required,
+  ...withoutEmpty(fieldsOf(message)),
 })

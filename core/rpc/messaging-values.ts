@@ -23,12 +23,12 @@ import type { Conversation, Note } from '../log/conversation-model.ts'
 import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
 import type { SearchSource } from '../search/search-entry-store.ts'
-import { toProto } from './proto-values.ts'
+import { fieldsOf, toProto } from './proto-values.ts'
 
 export const toMessage = (event: LogEvent): Message =>
   Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
 
-function toVisitorsMessage(event: LogEvent) {
+export function toVisitorsMessage(event: LogEvent): Message {
   const fields = publicMessage(event, event.message!, stateOf(event))
   const { createdAt, redactedAt } = fields
   return create(MessageSchema, {
@@ -38,11 +38,9 @@ function toVisitorsMessage(event: LogEvent) {
   })
 }
 
-export const toPage = ({ messages, ...page }: MessagePage) => ({ ...page, messages: messages.map(toMessage) })
-
-export const toVisitorsPage = ({ messages, ...page }: MessagePage) => ({
+export const toPage = ({ messages, ...page }: MessagePage, convert = toMessage) => ({
   ...page,
-  messages: messages.map(toVisitorsMessage),
+  messages: messages.map(convert),
 })
 
 export const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
@@ -136,8 +134,4 @@ export function toRating({ data }: LogEvent): MessageInitShape<typeof RatingSche
   return data?.score === undefined ? undefined : { score: data.score, comment: data.comment }
 }
 
-export function fromAgent(message: AgentMessage | undefined): Agent | undefined {
-  if (!message) return undefined
-  const { displayName, avatarUrl } = message
-  return { displayName, avatarUrl }
-}
+export const fromAgent = (message: AgentMessage | undefined): Agent | undefined => message && fieldsOf(message)

@@ -30,7 +30,7 @@ import { issueIf, validate } from '../rules.ts'
 import { callerOf, callerWorkspace, requiredWorkspace } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods, fromTypingState } from './conversations.ts'
-import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
+import { fromAgent, toMessage, toPage, toVisitorsMessage } from './messaging-values.ts'
 import { emptyAfter, fromPageContext, ofVisitor } from './proto-values.ts'
 import { watchEvents } from './watch-events.ts'
 
@@ -69,7 +69,7 @@ export function messagingService(router: ConnectRouter, core: Core) {
 
     async listVisitorMessages(request) {
       const { credentials, ...query } = ofVisitor(request)
-      return toVisitorsPage(await listMessagesForVisitor(core, credentials, query))
+      return toPage(await listMessagesForVisitor(core, credentials, query), toVisitorsMessage)
     },
 
     async rateConversation(request) {

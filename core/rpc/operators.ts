@@ -36,7 +36,7 @@ import { findMember, isActive, listMembers } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
-import { emptyAfter, nameOf, toProto } from './proto-values.ts'
+import { emptyAfter, fieldsOf, nameOf, toProto } from './proto-values.ts'
 
 export function operatorService(router: ConnectRouter, core: Core) {
   async function toOperators(workspaceId: string, members: Member[]) {
@@ -161,9 +161,7 @@ export function operatorService(router: ConnectRouter, core: Core) {
     async updateOwnNotifications({ notifications }, context) {
       const { workspaceId, member } = await own(context)
       if (!notifications) throw invalid('/notifications', 'required')
-      const { newConversation, answerInMine, waitingMinutes, detail, mailMinutes } = notifications
-      const chosen = { newConversation, answerInMine, waitingMinutes, detail, mailMinutes }
-      return emptyAfter(setNotifications(core, workspaceId, member.id, chosen))
+      return emptyAfter(setNotifications(core, workspaceId, member.id, fieldsOf(notifications)))
     },
 
     async setPushSubscription({ endpoint, p256dh, auth }, context) {

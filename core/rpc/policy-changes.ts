@@ -4,13 +4,16 @@ import type { SuppressionEntry } from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
 import { deleteObject, workspaceOfObject } from '../privacy/deletions.ts'
 import type { DeletionKind } from '../privacy/model.ts'
+import { isObject } from '../rules.ts'
 import { callerOf, operatorWrites } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
 import { recordPolicyChange } from '../workspaces/policy-changes.ts'
+import { emptyAfter } from './proto-values.ts'
 
 interface Subject {
   workspaceId: string
-  target: string | ((operation: string) => string)
+  /** Default: the workspace. */
+  target?: string | ((operation: string) => string)
   settings?: PolicySetting[]
 }
 
@@ -20,14 +23,14 @@ export function auditedWrites(core: Core) {
   return <R>(
     context: HandlerContext,
     request: Message & { idempotencyKey?: string },
-    { workspaceId, target, settings = settingsOf(context, request) }: Subject,
+    { workspaceId, target = workspaceId, settings = settingsOf(context, request) }: Subject,
     run: (operation: string) => Promise<R>,
   ) =>
     once(context, request, (operation) => {
-      const action = { actor: callerOf(context).subject, action: context.method.name }
       const change = {
         workspaceId,
-        ...action,
+        actor: callerOf(context).subject,
+        action: context.method.name,
         target: typeof target === 'string' ? target : target(operation),
         settings,
       }
@@ -43,14 +46,15 @@ export function operatorDeletion(core: Core) {
     request: Message & { idempotencyKey?: string },
     kind: DeletionKind,
     target: string,
-  ): Promise<Record<string, never>> =>
-    once(context, request, async () => {
-      const { subject: actor, workspaceId: scope } = callerOf(context)
-      const workspaceId = await workspaceOfObject(core, kind, target, scope)
-      const change = { workspaceId, actor, action: context.method.name, target, settings: [] }
-      await recordPolicyChange(core, `${kind} ${target}`, change, () => deleteObject(core, kind, target, scope))
-      return {}
-    })
+  ) =>
+    emptyAfter(
+      once(context, request, async () => {
+        const { subject: actor, workspaceId: scope } = callerOf(context)
+        const workspaceId = await workspaceOfObject(core, kind, target, scope)
+        const change = { workspaceId, actor, action: context.method.name, target, settings: [] }
+        await recordPolicyChange(core, `${kind} ${target}`, change, () => deleteObject(core, kind, target, scope))
+      }),
+    )
 }
 
 const maxSettings = 64
@@ -84,6 +88,3 @@ export function entryCounts(entries: SuppressionEntry[], suppressionIds: string[
     ...(suppressionIds.length > 0 ? [toSetting('suppressionIds', suppressionIds.join(', '))] : []),
   ]
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

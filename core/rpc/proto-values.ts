@@ -1,15 +1,18 @@
-import { create, type DescField, type DescMessage, type MessageShape } from '@bufbuild/protobuf'
+import { create, type DescField, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type {
   PageContext as PageContextMessage,
   VisitorCredentials as VisitorCredentialsMessage,
 } from '#proto/session/v1/visitor_pb.js'
-import type { NameIn } from '../../contract/proto-fields.ts'
+import type { NameIn, ProtoFields } from '../../contract/proto-fields.ts'
 import type { PageContext, VisitorCredentials } from '../sessions/model.ts'
 
 export function nameOf<Enum extends Record<number, string>>(names: Enum, value: number): NameIn<Enum> | undefined {
   return value === 0 ? undefined : (names[value]?.toLowerCase() as NameIn<Enum> | undefined)
 }
+
+/** Returns the fields of a message as a plain object. */
+export const fieldsOf = <M extends Message>({ $typeName: _, $unknown: __, ...fields }: M) => fields as ProtoFields<M>
 
 export async function emptyAfter(work: Promise<unknown>) {
   await work
@@ -83,7 +86,5 @@ export const ofVisitor = <Request extends { credentials?: VisitorCredentialsMess
 }: Request) => ({ ...rest, credentials: fromCredentials(credentials) })
 
 export function fromPageContext(message: PageContextMessage | undefined): PageContext | undefined {
-  if (!message) return undefined
-  const { url, title, referrer, viewport } = message
-  return { url, title, referrer, viewport: viewport && { width: viewport.width, height: viewport.height } }
+  return message && { ...fieldsOf(message), viewport: message.viewport && fieldsOf(message.viewport) }
 }

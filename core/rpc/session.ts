@@ -61,10 +61,9 @@ export function sessionService(router: ConnectRouter, core: Core) {
   async function unbanVerified(context: HandlerContext, request: UnbanVisitorRequest, subject: VerifiedSubject) {
     const workspaceId = requiredWorkspace(context, subject.workspaceId)
     // The host's user id is personal data, so the record of the change does not contain it.
-    await audited(context, request, { workspaceId, target: '', settings: [] }, async () => {
-      await unbanSubject(core, workspaceId, subject.externalSubject)
-      return {}
-    })
+    await audited(context, request, { workspaceId, target: '', settings: [] }, () =>
+      unbanSubject(core, workspaceId, subject.externalSubject),
+    )
     return {}
   }
 

@@ -60,7 +60,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     toProto(WorkspaceSchema, { ...workspace, retention: toRetention(core, workspace) })
 
   /** Changes an installation, which is recorded, and returns it with the result of the change. */
-  async function changedInstallation<Result extends object>(
+  async function changedInstallation<Result>(
     context: HandlerContext,
     request: Message & { siteKey: string },
     change: (operation: string, workspaceId: string) => Promise<Result>,
@@ -78,7 +78,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       const { entries, reason } = request
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const addedBy = callerOf(context).subject
-      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries) }
+      const subject = { workspaceId, settings: entryCounts(entries) }
       return audited(context, request, subject, () =>
         addSuppressions(core, { workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
       )
@@ -87,7 +87,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     removeSuppressions(request, context) {
       const { entries, suppressionIds } = request
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries, suppressionIds) }
+      const subject = { workspaceId, settings: entryCounts(entries, suppressionIds) }
       return audited(context, request, subject, async () => ({
         removed: await removeSuppressions(core, { workspaceId, entries: entries.map(fromEntry), suppressionIds }),
       }))
@@ -135,10 +135,9 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     async updateWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const settings = { name: request.name, retention: request.retention && fromRetention(request.retention) }
-      await audited(context, request, { workspaceId, target: workspaceId }, async (operation) => {
-        await updateWorkspace(core, workspaceId, settings, operation)
-        return { workspaceId }
-      })
+      await audited(context, request, { workspaceId }, (operation) =>
+        updateWorkspace(core, workspaceId, settings, operation),
+      )
       return { workspace: toWorkspace(await findWorkspace(core, workspaceId)) }
     },
 
@@ -151,10 +150,9 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async restoreWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      await audited(context, request, { workspaceId, target: workspaceId }, async () => {
+      await audited(context, request, { workspaceId }, async () => {
         await undoDeletion(core, workspaceId, callerWorkspace(context))
         await findWorkspace(core, workspaceId)
-        return {}
       })
       return { workspace: toWorkspace(await findWorkspace(core, workspaceId)) }
     },
@@ -191,10 +189,9 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       if (!named) throw invalid('/status', 'enum')
       const scope = callerWorkspace(context)
       const { workspaceId } = await findConnection(core, connectionId, scope)
-      await audited(context, request, { workspaceId, target: connectionId }, async (operation) => {
-        await setConnectionStatus(core, connectionId, named, scope, operation)
-        return { connectionId }
-      })
+      await audited(context, request, { workspaceId, target: connectionId }, (operation) =>
+        setConnectionStatus(core, connectionId, named, scope, operation),
+      )
       return { connection: toConnection(await findConnection(core, connectionId, scope)) }
     },
 
@@ -218,7 +215,6 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       const { siteKey } = request
       const { installation } = await changedInstallation(context, request, async (operation) => {
         await updateInstallation(core, siteKey, fromSettings(request), callerWorkspace(context), operation)
-        return { publicSiteKey: siteKey }
       })
       return { installation: toInstallation(installation) }
     },
@@ -227,13 +223,11 @@ export function workspaceService(router: ConnectRouter, core: Core) {
       const { siteKey, image, gatewayOrigin } = request
       const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : 'none' }]
       const scope = callerWorkspace(context)
-      const change = async (operation: string, workspaceId: string) => {
-        await setLogo(core, siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
+      const change = (operation: string, workspaceId: string) =>
+        setLogo(core, siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
           const changed = await updateInstallation(core, siteKey, { appearance: { logoUrl } }, scope, operation)
           return changed.appearance.logoUrl
         })
-        return { publicSiteKey: siteKey }
-      }
       const { installation } = await changedInstallation(context, request, change, settings)
       return { installation: toInstallation(installation) }
     },

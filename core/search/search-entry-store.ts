@@ -1,6 +1,7 @@
 import type { Document, Filter } from 'mongodb'
 import { perCore } from '../core.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
+import { findIds } from '../mongodb/with-id.ts'
 import type { PageEnd } from '../page-token.ts'
 import type { SearchTerm } from './terms-model.ts'
 
@@ -75,8 +76,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   async missing<S extends SearchSource>(sources: S[]) {
-    const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
-    const known = new Set(found.map(({ _id }) => _id))
+    const known = new Set(await findIds(entries, { _id: { $in: sources.map(idOf) } }))
     return sources.filter((source) => !known.has(idOf(source)))
   },
 

@@ -132,22 +132,17 @@ export function hasTerms(text: string, wanted: SearchTerm[]): boolean {
   return wanted.every((each) => terms.some(({ term }) => isMatch(each, term)))
 }
 
-interface Snippet {
-  text: string
-  /** The matches in `text`, in UTF-16 code units, without overlaps. */
-  highlights: { start: number; end: number }[]
-}
-
 const snippetLength = 160
 const leadLength = 40
 
-export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
+/** Returns a part of the text, and its matches in UTF-16 code units, without overlaps. */
+export function snippetOf(text: string, wanted: SearchTerm[]) {
   const matches = indexedTermsOf(text).filter(({ term }) => wanted.some((each) => isMatch(each, term)))
   const first = matches[0]?.start ?? 0
   const from = wordBoundary(text, Math.max(0, text.length <= snippetLength ? 0 : first - leadLength))
   const to = letterBoundary(text, Math.min(text.length, from + snippetLength))
   const [before, after] = [from > 0 ? '…' : '', to < text.length ? '…' : '']
-  const highlights: Snippet['highlights'] = []
+  const highlights: { start: number; end: number }[] = []
   for (const match of matches) {
     if (match.start < from || match.end > to) continue
     const [start, end] = [match.start - from + before.length, match.end - from + before.length]

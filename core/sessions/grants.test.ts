@@ -1,12 +1,14 @@
 import { SignJWT } from 'jose'
 import { describe, expect, it, vi } from 'vitest'
 import { createKeyring, type SecretKey } from '../keys/keyring.ts'
-import { createGrants } from './grants.ts'
+import { bareCore } from '../test/core-with.ts'
+import { grantsOf } from './grants.ts'
 
 const key = (kid: string, fill: number): SecretKey => ({ kid, secret: new Uint8Array(32).fill(fill) })
 const claims = { sid: 'ses_1', org: 'https://shop.example', iat: 1_700_000_000, exp: 1_700_000_900 }
 const keyring = createKeyring([key('k1', 1)])
-const grants = createGrants(keyring)
+const grantsWith = (keys: typeof keyring) => grantsOf(bareCore({ keyring: keys }))
+const grants = grantsWith(keyring)
 
 async function forged(
   header: Record<string, unknown>,
@@ -31,10 +33,10 @@ describe('access grants', () => {
 
   it('stay valid after a new key was added, until the key that signed them is removed', async () => {
     const grant = await grants.sign(claims)
-    await expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).verify(grant)).resolves.toMatchObject({
+    await expect(grantsWith(createKeyring([key('k2', 2), key('k1', 1)])).verify(grant)).resolves.toMatchObject({
       sid: 'ses_1',
     })
-    await expect(createGrants(createKeyring([key('k2', 2)])).verify(grant)).rejects.toMatchObject({
+    await expect(grantsWith(createKeyring([key('k2', 2)])).verify(grant)).rejects.toMatchObject({
       code: 'GrantInvalid',
     })
   })
@@ -64,7 +66,7 @@ describe('access grants', () => {
 })
 
 describe('the verification of a grant', () => {
-  const findingWith = (find: typeof keyring.find) => createGrants({ ...keyring, find })
+  const findingWith = (find: typeof keyring.find) => grantsWith({ ...keyring, find })
 
   it('is cached for repeated requests with the same grant', async () => {
     const find = vi.fn(keyring.find)
@@ -102,7 +104,7 @@ describe('renewal tokens', () => {
     expect(grants.isRenewalToken(token, 'ses_1', 4)).toBe(false)
     expect(grants.isRenewalToken(token, 'ses_2', 3)).toBe(false)
     expect(grants.isRenewalToken(`${token}x`, 'ses_1', 3)).toBe(false)
-    expect(createGrants(createKeyring([key('k2', 2), key('k1', 1)])).isRenewalToken(token, 'ses_1', 3)).toBe(true)
+    expect(grantsWith(createKeyring([key('k2', 2), key('k1', 1)])).isRenewalToken(token, 'ses_1', 3)).toBe(true)
   })
 
   it('contain a secret of 256 bits', () => {

@@ -2,7 +2,7 @@ import { CompactSign, compactVerify, errors } from 'jose'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import { equalInConstantTime, type Keyring, keyedHash } from '../keys/keyring.ts'
+import { equalInConstantTime, keyedHash } from '../keys/keyring.ts'
 
 /** Claims of an access grant (contract, section 2). Times are whole seconds since 1970. */
 interface GrantClaims {
@@ -19,10 +19,8 @@ const algorithm = 'HS256'
 const maxGrantLength = 2048
 const maxVerified = 50_000
 
-export const grantsOf = perCore(({ keyring }) => createGrants(keyring))
-
 /** Access grants and renewal tokens. Needs only the secret keys and no database. */
-export function createGrants(keyring: Keyring) {
+export const grantsOf = perCore(({ keyring }) => {
   /** Claims of grants verified earlier. A visitor sends the same grant until it expires. */
   const verified = createLruCache<GrantClaims>(maxVerified)
 
@@ -70,7 +68,7 @@ export function createGrants(keyring: Keyring) {
     isRenewalToken: (token: string, sessionId: string, generation: number) =>
       keyring.all('renewal-token').some((key) => equalInConstantTime(token, renewalToken(sessionId, generation, key))),
   }
-}
+})
 
 function isGrantClaims(value: unknown): value is GrantClaims {
   const { sid, aud, org, iat, exp } = value as Partial<GrantClaims>

@@ -1,3 +1,4 @@
+import type { UpdateFilter } from 'mongodb'
 import type { PublicErrorCode } from '../../contract/errors.ts'
 import { isOriginAllowed } from '../../contract/origins.ts'
 import { byKey } from '../../platform/concurrency/batcher.ts'
@@ -10,7 +11,7 @@ import type { Connection, Installation } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { grantsOf } from './grants.ts'
 import type { Session, SessionEnd, Visitor, VisitorCredentials } from './model.ts'
-import { sessionStoreOf } from './session-store.ts'
+import { type SessionDocument, sessionStoreOf, updateActive } from './session-store.ts'
 
 export const sessionEndCodes: Record<SessionEnd, PublicErrorCode> = {
   expired: 'SessionExpired',
@@ -144,6 +145,11 @@ export const visitorAccessOf = perCore((core) => {
     },
   }
 })
+
+/** Changes an active session. Errors: those of `rejectEnded`, if the session is not active. */
+export async function changeLive(core: Core, sessionId: string, change: UpdateFilter<SessionDocument>) {
+  if (!(await updateActive(core, sessionId, change))) await visitorAccessOf(core).rejectEnded(sessionId)
+}
 
 /** Runs an operation of a session once. A repeat returns the first result. Errors: those of `Idempotency.once`. */
 export function oncePerSession<R>(

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { commandStoreOf } from '../commands/command-store.ts'
 import {
   acknowledgeNavigation,
   acknowledgeScreenshot,
@@ -10,7 +9,15 @@ import {
   requestNavigation,
   requestScreenshot,
 } from '../commands/commands.ts'
-import { cleanUpCommands, openScreenshot, screenshotStoreOf, uploadScreenshot } from '../commands/screenshots.ts'
+import {
+  abandonUpload,
+  beginUpload,
+  cleanUpCommands,
+  completeUpload,
+  openScreenshot,
+  screenshotStoreOf,
+  uploadScreenshot,
+} from '../commands/screenshots.ts'
 import type { Core } from '../core.ts'
 import type { Database } from '../database/database.ts'
 import { createIdempotency, createIdempotencyStore } from '../idempotency/idempotency.ts'
@@ -65,8 +72,6 @@ export function createTestCommands(database: Database) {
   }
   const logger = pino({ level: 'silent' })
   const core = bareCore({ config, database, db: database.collections, idempotency, logger, now })
-  const store = commandStoreOf(core)
-  commandStoreOf.set(core, { ...store, beginUpload: (id, upload) => store.beginUpload(id, upload, 2) })
   visitorAccessOf.set(core, access)
   sessionStoreOf.set(core, { find: async (ids: string[]) => ids.map((id) => sessions.get(id)!) } as never)
   siteDirectoryOf.set(core, { installations: { get: async () => installation } } as never)
@@ -89,7 +94,7 @@ export function createTestCommands(database: Database) {
     }),
     decisions: bound(core, { acknowledgeNavigation, acknowledgeScreenshot }),
     screenshots: bound(core, { upload: uploadScreenshot, open: openScreenshot }),
-    store,
+    store: bound(core, { beginUpload, completeUpload, abandonUpload }),
     files: screenshotStoreOf(core),
     cleanup: { run: () => cleanUpCommands(core) },
     time,

@@ -122,9 +122,9 @@ export function requiredWorkspace(context: HandlerContext, named: string | undef
 }
 
 /**
- * Runs a write once per idempotency key and caller. A call without a key always runs. The result of `run`
- * is stored, so it must identify the created object and contain no secret. The response is read after the
- * run, also for a repeat. Errors: those of `Idempotency.once`.
+ * Runs a write once per idempotency key and caller. A call without a key always runs. The result of `run`,
+ * if it has one, is stored, so it must identify the created object and contain no secret. The response is read
+ * after the run, also for a repeat. Errors: those of `Idempotency.once`.
  */
 export function operatorWrites({ idempotency, config }: Core) {
   return async <R>(
@@ -140,7 +140,7 @@ export function operatorWrites({ idempotency, config }: Core) {
       key,
       input: toJson(context.method.input, input as Message),
       keptFor: config.IDEMPOTENCY_RETENTION_SECONDS,
-      run,
+      run: async (operation) => ({ ...(await run(operation)) }),
     })
     return content
   }

@@ -5,6 +5,7 @@ import { createAsyncIterable, type UniversalServerRequest } from '@connectrpc/co
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { type FieldIssue, pointerToken } from '../../contract/errors.ts'
 import { ServiceError } from '../errors.ts'
+import { isObject } from '../rules.ts'
 import { toErrorInfo } from './connect-errors.ts'
 
 const maxIssues = 20
@@ -78,8 +79,4 @@ function partsOf(kind: string, value: JsonValue, path: string): [string, JsonVal
 function isKnown(type: DescEnum, value: JsonValue) {
   if (value === null || type.typeName.startsWith('google.protobuf.')) return true
   return type.values.some(({ name, number }) => name === value || number === value)
-}
-
-function isObject(value: JsonValue): value is Record<string, JsonValue> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,5 @@
+import type { CreateSessionRequest, RenewSessionRequest } from '#proto/session/v1/session_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import { findSession, followAddress, isBrowserBanned } from '../bans/bans.ts'
 import { isNetworkBanned, networkOf } from '../bans/network-bans.ts'
 import { inheritConsent } from '../consents/consents.ts'
@@ -5,7 +7,6 @@ import { authorizeReport, closePanel, keepPage, pageAtStart } from '../consents/
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { Repeatable } from '../idempotency/idempotency.ts'
-import { forgetConversation } from '../identity/subjects.ts'
 import { epochIn } from '../ids.ts'
 import { insertConversation } from '../log/conversation-store.ts'
 import { repairLocale } from '../repairs.ts'
@@ -33,16 +34,7 @@ import { parseEventId } from '../streams/replay-window.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { installationFor } from '../workspaces/workspaces.ts'
 
-interface NewSession {
-  publicSiteKey: string
-  origin: string
-  clientInstanceId: string
-  locale?: string
-  pageContext?: PageContext
-  /** The client's IP address, if the gateway knows it. */
-  clientAddress?: string
-  idempotencyKey: string
-}
+type NewSession = Omit<ProtoFields<CreateSessionRequest>, 'pageContext'> & { pageContext?: PageContext }
 
 export async function createSession(
   core: Core,
@@ -83,12 +75,9 @@ export async function closeSession(
  */
 export async function reportPage(
   core: Core,
-  {
-    credentials,
-    pageContext,
-    idempotencyKey,
-  }: { credentials: VisitorCredentials; pageContext: PageContext; idempotencyKey?: string },
+  report: { credentials: VisitorCredentials; pageContext: PageContext; idempotencyKey?: string },
 ): Promise<{ replayed: boolean }> {
+  const { credentials, pageContext, idempotencyKey } = report
   const { session, installation } = await authorizeReport(core, credentials, 'pageContext')
   async function keep() {
     await keepPage(core, session.sessionId, installation, pageContext, dateOf(core))
@@ -173,7 +162,7 @@ async function closeOnce(core: Core, sessionId: string, scope: 'panel' | 'contin
     }
     // Before the end of the session. Otherwise a new session of the verified visitor could continue the
     // conversation after this one is closed.
-    if (identity) await forgetConversation(core, identity.subjectId)
+    if (identity) await core.db.subjects.deleteOne({ _id: identity.subjectId })
     const isClosed = await wakeupsOf(core).changing([sessionId], () =>
       sessionStoreOf(core).end(sessionId, 'closed', operation),
     )
@@ -190,21 +179,9 @@ async function closeOnce(core: Core, sessionId: string, scope: 'panel' | 'contin
  */
 export async function renewSession(
   core: Core,
-  {
-    credentials,
-    sessionId,
-    renewalToken,
-    lastSeenEventId,
-    clientAddress,
-    idempotencyKey,
-  }: VisitorOperation & {
-    sessionId: string
-    renewalToken: string
-    lastSeenEventId?: string
-    /** The client's IP address, if the gateway knows it. */
-    clientAddress?: string
-  },
+  renewal: VisitorOperation & Omit<ProtoFields<RenewSessionRequest>, 'credentials'>,
 ): Promise<Repeatable<SessionContent>> {
+  const { credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey } = renewal
   const { session: known } = await visitorAccessOf(core).authorize(credentials, { expiredToo: true })
   if (known.sessionId !== sessionId) throw new ServiceError('GrantInvalid')
   validate(field('/renewalToken', renewalToken, text(1, 256)), field('/lastSeenEventId', lastSeenEventId, text(1, 256)))
@@ -245,18 +222,26 @@ async function rotate(
   const { generation, previousUntil, operation: rotatedBy } = session.renewal
   const times = grantTimes(core.now(), core.config, session.endsAt)
   const ends = storedTimes(times)
-
-  if (grantsOf(core).isRenewalToken(renewalToken, sessionId, generation)) {
-    const isExpired = session.grantExpiresAt.getTime() <= core.now()
-    const rotation = { previousUntil: isExpired ? ends.grantExpiresAt : session.grantExpiresAt, operation }
-    if (await sessionStoreOf(core).renew(sessionId, generation, ends, rotation))
-      return { session, grant: { ...times, generation: generation + 1 } }
-    return rotate(core, sessionId, renewalToken, operation)
+  const isLatest = grantsOf(core).isRenewalToken(renewalToken, sessionId, generation)
+  if (!isLatest) {
+    const isPrevious = generation > 0 && grantsOf(core).isRenewalToken(renewalToken, sessionId, generation - 1)
+    const isValid = isPrevious && (previousUntil.getTime() > core.now() || rotatedBy === operation)
+    if (!isValid) throw new ServiceError('GrantInvalid')
   }
-  const isPrevious = generation > 0 && grantsOf(core).isRenewalToken(renewalToken, sessionId, generation - 1)
-  const isValid = isPrevious && (previousUntil.getTime() > core.now() || rotatedBy === operation)
-  if (!isValid) throw new ServiceError('GrantInvalid')
-  if (await sessionStoreOf(core).extend(sessionId, generation, ends))
-    return { session, grant: { ...times, generation } }
-  return rotate(core, sessionId, renewalToken, operation)
+  const next = isLatest ? generation + 1 : generation
+  const isExpired = session.grantExpiresAt.getTime() <= core.now()
+  const rotated = {
+    generation: next,
+    previousUntil: isExpired ? ends.grantExpiresAt : session.grantExpiresAt,
+    operation,
+  }
+  const isUnchanged = { 'renewal.generation': generation }
+  const isRepeat = { 'renewal.generation': next, 'renewal.operation': operation }
+  const isWritten = await sessionStoreOf(core).update({
+    filter: { _id: sessionId, status: 'active', $or: isLatest ? [isUnchanged, isRepeat] : [isUnchanged] },
+    update: { $max: ends, ...(isLatest && { $set: { renewal: rotated } }) },
+  })
+  // Another renewal came first.
+  if (!isWritten) return rotate(core, sessionId, renewalToken, operation)
+  return { session, grant: { ...times, generation: next } }
 }

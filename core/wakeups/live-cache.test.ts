@@ -1,19 +1,22 @@
 import { expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
-import { createLiveCache } from './live-cache.ts'
+import { bareCore } from '../test/core-with.ts'
+import { liveCacheOf } from './live-cache.ts'
+import { type Wakeups, wakeupsOf } from './wakeups.ts'
 
 function newScene() {
   const scene = { time: 0, loads: 0, isCurrent: true, isInContact: true, loading: Promise.resolve() }
   const bus = createBus()
-  const cache = createLiveCache({
-    bus,
+  const core = bareCore({ bus })
+  const isCurrent = (isRoutine = false) => (isRoutine ? scene.isInContact : scene.isCurrent)
+  wakeupsOf.set(core, { isCurrent } as Wakeups)
+  const cache = liveCacheOf(core, {
     loadMany: async (keys) => {
       scene.loads += 1
       const load = scene.loads
       await scene.loading
       return new Map(keys.map((key) => [key, load]))
     },
-    isCurrent: (isRoutine) => (isRoutine ? scene.isInContact : scene.isCurrent),
     maxEntries: 2,
     maxAgeMs: 5_000,
     monotonic: () => scene.time,

@@ -1,6 +1,5 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
 import type { Core } from '../core.ts'
 import { wakeupsOf } from './wakeups.ts'
 
@@ -14,25 +13,20 @@ export const announcedMaxAgeMs = 60_000
 
 interface CacheOptions<V> {
   loadMany: (keys: string[]) => Promise<Map<string, V>>
-  bus: Bus
-  isCurrent: (isRoutine?: boolean) => boolean
   maxEntries: number
   maxAgeMs?: number
   monotonic?: () => number
 }
 
-export const liveCacheOf = <V>(core: Core, options: Omit<CacheOptions<V>, 'bus' | 'isCurrent'>) =>
-  createLiveCache({ bus: core.bus, isCurrent: wakeupsOf(core).isCurrent, ...options })
-
 /**
  * Caches state whose changes must take effect on every core within a second. The bus event
- * `changed` drops the entry. An entry is used only while `isCurrent` confirms that all wake-ups
- * have arrived, and for `maxAgeMs` after its load began.
+ * `changed` drops the entry. An entry is used only while all wake-ups have arrived (`isCurrent`), and
+ * for `maxAgeMs` after its load began.
  */
-export function createLiveCache<V>(options: CacheOptions<V>) {
-  const { bus, isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
-
-  const load = createBatchLoader(options.loadMany)
+export function liveCacheOf<V>(core: Core, options: CacheOptions<V>) {
+  const { loadMany, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
+  const { isCurrent } = wakeupsOf(core)
+  const load = createBatchLoader(loadMany)
   const entries = createLruCache<{ value: V; askedAt: number }>(maxEntries)
   /** Running loads by key. A change of the key removes them, and their results are not cached. */
   const loading = new Map<string, { loads: number }>()
@@ -57,8 +51,8 @@ export function createLiveCache<V>(options: CacheOptions<V>) {
     entries.delete(key)
   }
 
-  bus.on('changed', (ids) => ids.forEach(invalidate))
-  bus.on('gap', () => {
+  core.bus.on('changed', (ids) => ids.forEach(invalidate))
+  core.bus.on('gap', () => {
     loading.clear()
     entries.clear()
   })
@@ -81,4 +75,4 @@ export function createLiveCache<V>(options: CacheOptions<V>) {
   }
 }
 
-export type LiveCache<V> = ReturnType<typeof createLiveCache<V>>
+export type LiveCache<V> = ReturnType<typeof liveCacheOf<V>>

@@ -5,6 +5,7 @@ import type {
 } from '#proto/session/v1/session_pb.js'
 import type {
   Installation as InstallationOfProto,
+  PolicySetting as PolicySettingOfProto,
   UpdateInstallationRequest,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
@@ -167,11 +168,7 @@ export const defaultCapabilities: Capabilities = {
   stopAnswer: true,
 }
 
-/** The value is cut to 256 characters. */
-export interface PolicySetting {
-  name: string
-  value: string
-}
+export type PolicySetting = ProtoFields<PolicySettingOfProto>
 
 export interface PolicyChange {
   _id: string

@@ -1,7 +1,7 @@
 import { type Core, dateOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { readPage } from '../page-token.ts'
+import { type PageRequest, readPage } from '../page-token.ts'
 import type { PolicyChange } from './model.ts'
 
 const defaultPage = 100
@@ -35,12 +35,7 @@ export async function recordPolicyChange<R>(
 /** Returns a page, newest first; with `target`, only its entries. Errors: `ValidationFailed`. */
 export function listPolicyChanges(
   { db }: Core,
-  {
-    workspaceId,
-    target,
-    limit = defaultPage,
-    pageToken,
-  }: { workspaceId: string; target?: string; limit?: number; pageToken?: string },
+  { workspaceId, target, limit = defaultPage, pageToken }: PageRequest & { workspaceId: string; target?: string },
 ) {
   const filter = { workspaceId, ...(target && { target }) }
   const list = `policy changes ${workspaceId}`

@@ -1,13 +1,12 @@
+import type { SavedReply as SavedReplyOfProto } from '#proto/messaging/v1/messaging_pb.js'
+import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { notDeleted } from '../mongodb/not-erasing.ts'
 import { field, messageBody, validate } from '../rules.ts'
 
 /** A text that operators insert with `/shortcut`. It is stored in the document of its workspace. */
-interface SavedReply {
-  shortcut: string
-  body: string
-}
+type SavedReply = ProtoFields<SavedReplyOfProto>
 
 const maxReplies = 100
 

@@ -2,7 +2,7 @@ import { type Core, dateOf, perCore } from '../core.ts'
 import { invalid, logFailure, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { findIds, hasDocument } from '../mongodb/with-id.ts'
-import { readPage } from '../page-token.ts'
+import { type PageRequest, readPage } from '../page-token.ts'
 import { announcedMaxAgeMs, liveCacheOf } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 
@@ -63,10 +63,7 @@ export async function revokeToken(
 }
 
 /** Returns tokens by their last use or revocation, newest first. Errors: `ValidationFailed`. */
-export function listTokens(
-  core: Core,
-  { workspaceId, ...page }: { workspaceId?: string | undefined; limit?: number; pageToken?: string | undefined },
-) {
+export function listTokens(core: Core, { workspaceId, ...page }: PageRequest & { workspaceId?: string | undefined }) {
   const filter = workspaceId === undefined ? {} : { workspaceId }
   return readPage(core.db.tokens, filter, {
     list: `tokens ${workspaceId ?? ''}`,

@@ -47,7 +47,7 @@ export const enginePlace = (dataDir: string) => {
     socketPath: reached,
     /** Temp folder that only this engine uses. So the engine may delete all other files in it. */
     scratchDir,
-    /** Address for the driver. Names no database, and requests journaled writes (`durableWriteConcern`). */
+    /** Address for the driver. Names no database, and requests journaled writes (`writeConcernFor`). */
     uri: `mongodb://${encodeURIComponent(reached)}/?directConnection=true&w=1&journal=true`,
   }
 }

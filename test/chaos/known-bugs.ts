@@ -23,9 +23,9 @@ export const knownBugs: KnownBug[] = [
     faults: ['hint-lost'],
     changes: [
       {
-        folder: 'core/sessions',
-        from: 'findIds(sessions, { ...visitor, endsAt: { $gt: at } }',
-        to: "findIds(sessions, { ...visitor, status: 'active' }",
+        folder: 'core/bans',
+        from: 'findIds(db.sessions, { ...visitor, endsAt: { $gt: at } }',
+        to: "findIds(db.sessions, { ...visitor, status: 'active' }",
       },
       {
         folder: 'core/wakeups',

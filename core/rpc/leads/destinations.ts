@@ -18,9 +18,9 @@ import {
   defaultDisableAfterNotFound,
   defaultPolicy,
   type EventPolicy,
-  type HandoffWhen,
   isHook,
   operationalEvents,
+  type Workflow,
 } from '../../deliveries/subscription-model.ts'
 import { maskedDestination, type SubscriptionSettings, sentNamesOf } from '../../deliveries/subscription-settings.ts'
 import {
@@ -39,7 +39,7 @@ import { activeSecret, liveSecrets, maskedSecret } from '../../deliveries/webhoo
 import { ServiceError } from '../../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { operatorDeletion } from '../policy-changes.ts'
-import { given, nameOf, toProto } from '../proto-values.ts'
+import { fieldsOf, given, nameOf, toProto } from '../proto-values.ts'
 
 type Write = Message & { idempotencyKey?: string }
 
@@ -77,7 +77,7 @@ function destinationCalls<Answer>(
     once(context, request, async (operation) => {
       const by = callerOf(context)
       if (listed === 'hooks') await get(id, by)
-      return { ...(await run(by, operation)) }
+      return run(by, operation)
     })
 
   return {
@@ -177,15 +177,11 @@ function destinationSettings(request: UpdateHookRequest | UpdateSubscriptionRequ
 }
 
 /** The word in `when` is checked with the other settings. */
-const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
-  workflow && { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen }
+const fromWorkflow = (workflow: WorkflowMessage | undefined) => workflow && (fieldsOf(workflow) as Workflow)
 
 /** The words are checked with the other settings. */
-function fromPolicy(policy: EventPolicyMessage | undefined) {
-  if (!policy) return undefined
-  const { types, sources, installations } = policy
-  return { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy
-}
+const fromPolicy = (policy: EventPolicyMessage | undefined) =>
+  policy && ({ ...fieldsOf(policy), ...(policy.types.length === 0 && { types: defaultPolicy.types }) } as EventPolicy)
 
 /** Returns the shown fields of a destination that differ from the stored ones. */
 function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {

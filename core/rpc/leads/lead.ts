@@ -16,7 +16,6 @@ import {
   createAttempt,
   listAttempts,
   listDeliveries,
-  type Requested,
   retryAttempt,
   sendTest,
   viewAttempts,
@@ -37,7 +36,7 @@ import { workDeliveries } from './work-deliveries.ts'
 
 export function leadService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
-  const shown = async (requested: Promise<Requested>, context: HandlerContext) => {
+  const shown = async (requested: ReturnType<typeof createAttempt>, context: HandlerContext) => {
     const { attempt, existing } = await requested
     return { attempt: toAttempt(attempt, callerOf(context)), existing }
   }
@@ -118,10 +117,7 @@ export function leadService(router: ConnectRouter, core: Core) {
         eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
       }
       if (request.preview) return { count: await previewRecovery(core, wanted, by) }
-      await once(context, request, async (operation) => {
-        await beginRecovery(core, wanted, by, operation)
-        return { subscriptionId }
-      })
+      await once(context, request, (operation) => beginRecovery(core, wanted, by, operation))
       const { recovery } = await findSubscription(core, subscriptionId, by)
       return { recovery: recovery && toProto(RecoverySchema, recovery) }
     },
