@@ -54,6 +54,22 @@ it('begins soon after the start, and repeats a failed run within seconds, even i
   expect(runs).toBe(3)
 })
 
+it('runs after its period if its next work is due in a month, or it is woken for then', async () => {
+  const monthMs = 31 * 86_400_000
+  let runs = 0
+  const { job } = newJob(async () => {
+    runs += 1
+    return monthMs
+  }, 60_000)
+  job.wake(monthMs)
+  await vi.advanceTimersByTimeAsync(2_500)
+  job.wake(monthMs)
+  await vi.advanceTimersByTimeAsync(59_000)
+  expect(runs).toBe(1)
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(runs).toBe(2)
+})
+
 it('runs at once or later when it is woken, once more if that is during a run, and when its next work is due', async () => {
   const answers: PromiseWithResolvers<number | undefined>[] = []
   const { job } = newJob(() => {

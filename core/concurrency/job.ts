@@ -27,10 +27,9 @@ export function createJob(options: {
   random?: () => number
 }) {
   const { name, everyMs, run, logger, random = Math.random } = options
-  let timer: NodeJS.Timeout | undefined
-  let cancelPeriod = () => {}
+  let cancel = () => {}
   let running: Promise<unknown> | undefined
-  /** Time of the next run before the end of the period, on the clock of `performance`. During a run, that of the run after it. */
+  /** Time of the next run, on the clock of `performance`. During a run, it is the time of the run after it. */
   let nextAt = Number.POSITIVE_INFINITY
   let state: 'created' | 'started' | 'stopped' = 'created'
   let lastSuccessAt = Date.now()
@@ -48,15 +47,20 @@ export function createJob(options: {
 
   /** Makes the next run begin within this time in milliseconds. */
   function wake(inMs: number = 0) {
-    nextAt = Math.min(nextAt, performance.now() + inMs)
-    if (state !== 'started' || running || nextAt === Number.POSITIVE_INFINITY) return
-    clearTimeout(timer)
-    timer = setTimeout(begin, Math.max(0, nextAt - performance.now()))
+    const at = performance.now() + inMs
+    if (at >= nextAt) return
+    nextAt = at
+    if (state === 'started' && !running) waitExactly()
+  }
+
+  function waitExactly() {
+    cancel()
+    const timer = setTimeout(begin, Math.max(0, nextAt - performance.now()))
+    cancel = () => clearTimeout(timer)
   }
 
   function begin() {
-    clearTimeout(timer)
-    cancelPeriod()
+    cancel()
     nextAt = Number.POSITIVE_INFINITY
     running = run()
       .then((dueInMs) => {
@@ -69,8 +73,11 @@ export function createJob(options: {
       .finally(() => {
         running = undefined
         if (state === 'stopped') return
-        cancelPeriod = atTick(jittered(failures === 0 ? everyMs : Math.min(everyMs, retryMs)), begin)
-        wake(Number.POSITIVE_INFINITY)
+        const pauseMs = jittered(failures === 0 ? everyMs : Math.min(everyMs, retryMs))
+        const endsAt = performance.now() + pauseMs
+        if (nextAt < endsAt) return waitExactly()
+        nextAt = endsAt
+        cancel = atTick(pauseMs, begin)
       })
   }
 
@@ -84,13 +91,13 @@ export function createJob(options: {
     start() {
       state = 'started'
       wake(everyMs > longPeriodMs ? jittered(everyMs) : Math.min(everyMs, firstRunMs) * random())
+      waitExactly()
     },
     wake,
     /** Starts no more runs. Resolves when the current run, if any, has ended. */
     async stop() {
       state = 'stopped'
-      clearTimeout(timer)
-      cancelPeriod()
+      cancel()
       await running
     },
   }

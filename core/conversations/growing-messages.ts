@@ -191,8 +191,9 @@ async function complete(core: Core, event: GrowingEvent) {
 }
 
 /**
- * Stops a message for its visitor. Returns the sequence of its event `message.completed`. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
- * NotFound if the message never grew, IdempotencyConflict, ServiceUnavailable.
+ * Stops a message for its visitor. Returns the sequence of its event `message.completed`. Errors: those of
+ * VisitorAccess.authorize, RouteNotAdvertised, NotFound if the message never grew, IdempotencyConflict,
+ * ServiceUnavailable.
  */
 export async function stopAnswer(
   core: Core,

@@ -88,10 +88,11 @@ function connectFault(error: unknown) {
 }
 
 /**
- * Returns, for a server with this answer to the command `hello`, the write concern under which acknowledged writes survive the loss of any process: journaled, and on
- * a replica set confirmed by the majority. Without a replica set, `majority` would acknowledge writes that are
- * only in memory, because only the replication code waits for the journal (`waitForWriteConcern` in the
- * server's `write_concern.cpp`). Clients of a server that becomes a replica set must be restarted.
+ * Returns the write concern under which acknowledged writes survive the loss of any process, for a server with this
+ * answer to the command `hello`: journaled, and on a replica set confirmed by the majority. Without a replica set,
+ * `majority` would acknowledge writes that are only in memory, because only the replication code waits for the
+ * journal (`waitForWriteConcern` in the server's `write_concern.cpp`). Clients of a server that becomes a replica
+ * set must be restarted.
  */
 export function writeConcernFor(hello: Document): WriteConcernSettings {
   const isSingle = hello.setName === undefined && hello.isreplicaset !== true
