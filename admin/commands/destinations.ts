@@ -1,5 +1,6 @@
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
+import { feedEventTypes } from '../../contract/event-kinds.ts'
+import { leadEventTypes } from '../../contract/lead-event-types.ts'
 import { choice, command, type Group, many, must, number, text, whether } from '../command.ts'
 import { changedName, deletion, name, overlap, page, workspace } from './flags.ts'
 
