@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import type { DescMessage, DescMethodUnary, MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { Transport } from '@connectrpc/connect'
 import help from './help.json' with { type: 'json' }
 import { columns } from './output.ts'
 import type { Services } from './services.ts'
@@ -102,6 +104,21 @@ export const command = <const F extends Flags>(
   run: Command<F>['run'],
   more: Omit<Command<F>, 'flags' | 'run'> = {},
 ) => ({ flags, run, ...more }) as unknown as Command
+
+/** Flags whose values are fields of a request. */
+export type FlagsOf<I extends DescMessage, F extends Flags> = F &
+  (Values<F> extends MessageInitShape<I> ? unknown : never)
+
+/** Defines a command whose flags are the fields of a request. Its answer is that of the core. */
+export const call = <const F extends Flags, I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  flags: FlagsOf<I, F>,
+  more?: Omit<Command<F>, 'flags' | 'run'>,
+) => command<F>(flags, ({ transport }, values) => callCore(transport, method, values), more)
+
+/** Fields that the request does not have are not sent. */
+export const callCore = async (transport: Transport, method: DescMethodUnary, request: object) =>
+  (await transport.unary(method, undefined, undefined, undefined, { ...request })).message
 
 export interface Call {
   command: Command

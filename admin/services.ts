@@ -24,12 +24,12 @@ export const schemas = createRegistry(
   ...Object.values<DescService>(services).flatMap(({ file }) => [file, ...file.dependencies]),
 )
 
-export type Services = { [Name in keyof typeof services]: Client<(typeof services)[Name]> }
+export type Services = { [Name in keyof typeof services]: Client<(typeof services)[Name]> } & { transport: Transport }
 
 export function createServices(transport: Transport): Services {
   const clients = Object.entries<DescService>(services).map(([name, service]) => [
     name,
     createClient(service, transport),
   ])
-  return Object.fromEntries(clients)
+  return { ...Object.fromEntries(clients), transport }
 }

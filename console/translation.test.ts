@@ -5,7 +5,7 @@ import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { RetentionSchema, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { eventList } from '../contract/event-list.ts'
+import eventList from '../contract/event-kinds.json' with { type: 'json' }
 import { actionText } from './src/changes/changes-view.tsx'
 import german from './src/languages/de.json' with { type: 'json' }
 import eventNames from './src/languages/event-names.json' with { type: 'json' }

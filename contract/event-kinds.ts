@@ -1,6 +1,8 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import texts from './event-kinds.json' with { type: 'json' }
 
+export { leadEventTypes } from './lead-event-types.ts'
+
 const Text = Type.String()
 const Id = (description: string) => Type.String({ description })
 const OneOf = <Value extends string>(...values: Value[]) => Type.Unsafe<Value>({ type: 'string', enum: values })
@@ -169,12 +171,3 @@ export const feedEvents = inFeed
 
 export type FeedEventType = keyof typeof feedEvents
 export const feedEventTypes = Object.keys(feedEvents) as FeedEventType[]
-
-/** Kinds that a lead subscription may send. The first is sent by default (contract, section 7 rule 14). */
-export const leadEventTypes = [
-  'lead.ready-for-delivery',
-  'lead.captured',
-  'lead.delivered',
-  'lead.delivery-failed',
-  'message.unseen',
-] as const satisfies DeliveryEventType[]

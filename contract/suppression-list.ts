@@ -93,15 +93,15 @@ function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: stri
 function readRows(content: string) {
   const text = useLineFeeds(content)
   const rows: { line: number; cells: string[] }[] = []
-  let separator: string | undefined
+  let cell: RegExp | undefined
   let line = 1
   for (let at = 0; at < text.length; ) {
     const newline = text.indexOf('\n', at)
     const lineEnd = newline === -1 ? text.length : newline
     const whole = text.slice(at, lineEnd).trim()
     const isWhole = whole === '' || whole.startsWith('#') || whole.startsWith(subjectPrefix)
-    if (!isWhole) separator ??= separatorOf(text, at)
-    const { cells, next } = isWhole ? { cells: [whole], next: lineEnd + 1 } : readRow(text, at, separator!)
+    if (!isWhole) cell ??= cellFormOf(text, at)
+    const { cells, next } = isWhole ? { cells: [whole], next: lineEnd + 1 } : readRow(text, at, cell!)
     if (!whole.startsWith('#') && cells.some((cell) => cell !== '')) rows.push({ line, cells })
     line += text.slice(at, next).split('\n').length - 1
     at = next
@@ -109,40 +109,25 @@ function readRows(content: string) {
   return rows
 }
 
-function separatorOf(text: string, start: number) {
-  const from = text[start] === '"' ? (closingQuote(text, start + 1) ?? start) : start
-  const found = /[,;\t\n]/g
-  found.lastIndex = from
-  const mark = found.exec(text)?.[0]
-  return mark === undefined || mark === '\n' ? ',' : mark
+/** Returns the form of a cell, with the separator that follows the first one. */
+function cellFormOf(text: string, start: number) {
+  const first = /(?:"[^"]*(?:""[^"]*)*"(?!"))?[^,;\t\n]*([,;\t]?)/y
+  first.lastIndex = start
+  const separator = first.exec(text)![1] || ','
+  // If text follows the closing quote, the quotes are part of the cell's text.
+  return new RegExp(` *"([^"]*(?:""[^"]*)*)"(?!")[^\\S\n${separator}]*(?![^\n${separator}])|[^\n${separator}]*`, 'y')
 }
 
-function readRow(text: string, start: number, separator: string): { cells: string[]; next: number } {
+function readRow(text: string, start: number, cell: RegExp): { cells: string[]; next: number } {
   const cells: string[] = []
-  const quote = / *"/y
-  const unquoted = new RegExp(`[^\n${separator}]*`, 'y')
-  for (let at = start; ; ) {
-    quote.lastIndex = at
-    const opening = quote.test(text) ? quote.lastIndex : undefined
-    const closing = opening === undefined ? undefined : closingQuote(text, opening)
-    unquoted.lastIndex = closing === undefined ? at : closing + 1
-    let [cell] = unquoted.exec(text)!
-    // If text follows the closing quote, the quotes are part of the cell's text.
-    if (closing !== undefined && cell.trim() === '') cell = text.slice(opening, closing).replaceAll('""', '"')
-    else if (closing !== undefined) {
-      unquoted.lastIndex = at
-      cell = unquoted.exec(text)![0]
-    }
-    cells.push(cell.trim())
-    const end = unquoted.lastIndex
-    if (text[end] !== separator) return { cells, next: end + 1 }
-    at = end + 1
+  cell.lastIndex = start
+  for (;;) {
+    const [all, quoted] = cell.exec(text)!
+    cells.push((quoted?.replaceAll('""', '"') ?? all).trim())
+    const end = text[cell.lastIndex]
+    cell.lastIndex += 1
+    if (end === undefined || end === '\n') return { cells, next: cell.lastIndex }
   }
-}
-
-function closingQuote(text: string, start: number) {
-  for (let at = text.indexOf('"', start); at !== -1; at = text.indexOf('"', at + 2)) if (text[at + 1] !== '"') return at
-  return undefined
 }
 
 function shortened(text: string) {

@@ -5,15 +5,14 @@ import { forAllAsync } from '../test/support/for-all.ts'
 import { type CoreNode, createCorePool, type Failure, OutOfReachError } from './core-pool.ts'
 
 const down = () => Promise.reject(new Error('down'))
-const coreNamed = (name: string): CoreNode => ({ url: `http://${name}`, transport: {} as Transport, request: down })
+const coreNamed = (name: string): CoreNode => ({
+  url: `http://${name}`,
+  transport: {} as Transport,
+  request: down,
+  isWatched: true,
+})
 const [a, b, c] = [coreNamed('a'), coreNamed('b'), coreNamed('c')]
 const as = (failure: Failure) => () => failure
-
-function startPool(cores: CoreNode[]) {
-  let now = 0
-  const pool = createCorePool({ cores, now: () => now, random: () => 0.5 })
-  return { pool, pass: (ms: number) => (now += ms) }
-}
 
 /** Returns the URLs of the cores in the order in which a call tries them when every attempt fails. */
 async function triedUrls(pool: ReturnType<typeof createCorePool>, failure: Failure = 'repeatable'): Promise<string[]> {
@@ -28,14 +27,14 @@ async function triedUrls(pool: ReturnType<typeof createCorePool>, failure: Failu
 
 describe('core pool', () => {
   it('uses the cores in turn while all are idle', async () => {
-    const { pool } = startPool([a, b, c])
+    const pool = createCorePool({ cores: [a, b, c] })
     const urls = []
     for (let call = 0; call < 6; call++) urls.push(await pool.call(async ({ url }) => url, as('answered')))
     expect(urls.toSorted()).toEqual([a, a, b, b, c, c].map(({ url }) => url))
   })
 
   it('prefers the core with fewer calls in flight', async () => {
-    const { pool } = startPool([a, b])
+    const pool = createCorePool({ cores: [a, b] })
     const hanging = Promise.withResolvers<void>()
     const first = pool.call(async (core) => {
       await hanging.promise
@@ -51,41 +50,36 @@ describe('core pool', () => {
 
   it('tries every core once if the call may be repeated, and only one core otherwise', async () => {
     const all = [a, b, c].map(({ url }) => url)
-    expect((await triedUrls(startPool([a, b, c]).pool)).toSorted()).toEqual(all)
-    expect(await triedUrls(startPool([a, b, c]).pool, 'lost')).toHaveLength(1)
-    expect(await triedUrls(startPool([a, b, c]).pool, 'answered')).toHaveLength(1)
+    expect((await triedUrls(createCorePool({ cores: [a, b, c] }))).toSorted()).toEqual(all)
+    expect(await triedUrls(createCorePool({ cores: [a, b, c] }), 'lost')).toHaveLength(1)
+    expect(await triedUrls(createCorePool({ cores: [a, b, c] }), 'answered')).toHaveLength(1)
   })
 
   it('rethrows an error response of a core, and throws OutOfReachError if no core is reachable', async () => {
-    const { pool } = startPool([a])
+    const pool = createCorePool({ cores: [a] })
     await expect(pool.call(down, as('answered'))).rejects.toThrow('down')
     await expect(pool.call(down, as('lost'))).rejects.toThrow(OutOfReachError)
     await expect(pool.call(down, as('lost'))).rejects.toThrow('no core reachable')
     await expect(createCorePool({}).call(down, as('lost'))).rejects.toThrow(OutOfReachError)
   })
 
-  it('sends only one call to a failed core, after a pause that grows with each failure', async () => {
-    const { pool, pass } = startPool([a])
+  it('skips a failed core until its watcher marks it alive', async () => {
+    const pool = createCorePool({ cores: [a] })
     expect(await triedUrls(pool)).toEqual([a.url])
     expect(await triedUrls(pool)).toEqual([])
-    pass(200)
-    const trials = await Promise.all(Array.from({ length: 50 }, () => triedUrls(pool)))
-    expect(trials.flat()).toEqual([a.url])
-    pass(200)
-    expect(await triedUrls(pool)).toEqual([])
-    pass(2_000)
-    expect(await triedUrls(pool)).toEqual([a.url])
-  })
-
-  it('uses a failed core again immediately after markAlive', async () => {
-    const { pool } = startPool([a])
-    await triedUrls(pool)
     pool.markAlive(a)
     expect(await pool.call(async ({ url }) => url, as('answered'))).toBe(a.url)
   })
 
+  it('keeps calling a failed core without a watcher', async () => {
+    const inMemory = { ...a, isWatched: false }
+    const pool = createCorePool({ cores: [inMemory] })
+    expect(await triedUrls(pool)).toEqual([inMemory.url])
+    expect(await pool.call(async ({ url }) => url, as('answered'))).toBe(inMemory.url)
+  })
+
   it('reports added and removed cores to a follower, and lets running calls on a removed core finish', async () => {
-    const { pool } = startPool([a, b])
+    const pool = createCorePool({ cores: [a, b] })
     const reported: string[] = []
     pool.follow({ added: ({ url }) => reported.push(`+${url}`), removed: ({ url }) => reported.push(`-${url}`) })
     const hanging = Promise.withResolvers<string>()
@@ -102,13 +96,13 @@ describe('core pool', () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant('replace' as const), cores: fc.uniqueArray(fc.constantFrom(a, b, c)) }),
       fc.record({ do: fc.constant('call' as const), fails: fc.subarray([a, b, c]) }),
-      fc.record({ do: fc.constant('wait' as const), ms: fc.nat(5_000) }),
+      fc.record({ do: fc.constant('mark' as const), core: fc.constantFrom(a, b, c) }),
     )
     await forAllAsync([fc.array(step, { maxLength: 30 })], {}, async (steps) => {
-      const { pool, pass } = startPool([a, b, c])
+      const pool = createCorePool({ cores: [a, b, c] })
       let present = [a, b, c]
       for (const each of steps) {
-        if (each.do === 'wait') pass(each.ms)
+        if (each.do === 'mark') pool.markAlive(each.core)
         else if (each.do === 'replace') {
           present = each.cores
           pool.replace(present)

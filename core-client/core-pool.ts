@@ -1,5 +1,4 @@
 import type { Transport } from '@connectrpc/connect'
-import { backoffMs } from '../platform/concurrency/backoff.ts'
 import type { HttpClient } from './http-client.ts'
 
 export interface CoreNode {
@@ -7,7 +6,7 @@ export interface CoreNode {
   readonly url: string
   readonly transport: Transport
   readonly request: HttpClient['request']
-  /** Whether a watcher calls `markAlive` and `markFailed`. */
+  /** Whether a watcher calls `markAlive` and `markFailed`. A core in this process has none. */
   readonly isWatched?: boolean
 }
 
@@ -30,48 +29,39 @@ export interface PoolFollower {
 interface Member {
   core: CoreNode
   inFlight: number
-  failures: number
+  hasFailed: boolean
   aliveAt: number
-  skipUntil: number
-  onTrial: boolean
 }
 
 export type CorePool = ReturnType<typeof createCorePool>
 
-export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () => number; random?: () => number }) {
-  const { now = Date.now, random = Math.random } = options
+export function createCorePool(options: { cores?: readonly CoreNode[] }) {
   const known = new WeakMap<CoreNode, Member>()
   const followers: PoolFollower[] = []
   let members: Member[] = []
   let turn = 0
 
   function memberOf(core: CoreNode) {
-    const member = known.get(core) ?? { core, inFlight: 0, failures: 0, aliveAt: 0, skipUntil: 0, onTrial: false }
+    const member = known.get(core) ?? { core, inFlight: 0, hasFailed: false, aliveAt: 0 }
     known.set(core, member)
     return member
   }
 
-  function isAvailable({ core, failures, onTrial, skipUntil }: Member) {
-    return failures === 0 || (!core.isWatched && !onTrial && skipUntil <= now())
-  }
-
   function choose(tried: ReadonlySet<Member>) {
-    const free = members.filter((member) => !tried.has(member) && isAvailable(member))
+    const free = members.filter((member) => !tried.has(member) && !(member.hasFailed && member.core.isWatched))
     const index = turn++ % free.length
     const next = free[index]
-    const other = free[(index + 1 + Math.floor(random() * (free.length - 1))) % free.length]
+    const other = free[(index + 1 + Math.floor(Math.random() * (free.length - 1))) % free.length]
     return next !== undefined && other !== undefined && other.inFlight < next.inFlight ? other : next
   }
 
   function recordFailure(member: Member) {
-    member.failures++
-    member.skipUntil = now() + backoffMs(member.failures, { minMs: 200, maxMs: 2_000, random })
+    member.hasFailed = true
   }
 
   function recordSuccess(member: Member) {
-    member.aliveAt = now()
-    member.failures = 0
-    member.skipUntil = 0
+    member.aliveAt = Date.now()
+    member.hasFailed = false
   }
 
   /** Cores that stay keep their state. Running calls on removed cores may finish. */
@@ -90,17 +80,14 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
   return {
     /**
      * Tries cores until one answers. Each step takes the less busy of two: the next core in turn and a
-     * random one. An unreachable core is skipped until its watcher marks it alive. Without a watcher, it is
-     * skipped for up to 2 s, longer after each failure, and then a single call tries it. Throws the error
-     * of the call if `classify` says that it is final, else `OutOfReachError`.
+     * random one. An unreachable core is skipped until its watcher marks it alive. Throws the error of the
+     * call if `classify` says that it is final, else `OutOfReachError`.
      */
     async call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure) {
       const tried = new Set<Member>()
       let cause: unknown
       for (let member = choose(tried); member !== undefined; member = choose(tried)) {
         tried.add(member)
-        const isTrial = member.failures > 0
-        member.onTrial ||= isTrial
         member.inFlight++
         try {
           const answer = await attempt(member.core)
@@ -115,7 +102,6 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
           if (failure === 'lost') break
         } finally {
           member.inFlight--
-          if (isTrial) member.onTrial = false
         }
       }
       throw new OutOfReachError('no core reachable', { cause })
@@ -130,7 +116,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
     markAlive: (core: CoreNode) => recordSuccess(memberOf(core)),
     /** Whether another core is healthy and was alive after `since` (milliseconds since 1970). */
     hasOtherAlive: (core: CoreNode, since: number) =>
-      members.some((member) => member.core !== core && member.failures === 0 && member.aliveAt >= since),
+      members.some((member) => member.core !== core && !member.hasFailed && member.aliveAt >= since),
     inFlight: (core: CoreNode) => memberOf(core).inFlight,
   }
 }

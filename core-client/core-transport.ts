@@ -41,19 +41,45 @@ export function createCoreTransport(baseUrl: string, tls?: TlsFiles) {
 
 function connectTo(baseUrl: string, material: TlsMaterial = {}) {
   const { unary, request, close, ...http } = createHttpClient(baseUrl, material)
-  const { stream, ...http2 } = createStreamTransport(baseUrl, material)
+  const connection = new Connection(
+    baseUrl,
+    // No pings, because their timers continue after `cut` and throw. `probe` detects a dead core instead.
+    {},
+    { settings: { initialWindowSize: 4 * 1024 * 1024 }, ...material },
+  )
+  const { stream } = createConnectTransport({
+    baseUrl,
+    httpVersion: '2',
+    useBinaryFormat: true,
+    // Compression costs more CPU time than it saves.
+    acceptCompression: [],
+    readMaxBytes: messageMaxBytes,
+    writeMaxBytes: messageMaxBytes,
+    sessionManager: connection,
+  })
+
+  async function probeStreams(signal: AbortSignal) {
+    if (connection.state() !== 'open') return
+    const probe = await connection.request('GET', '/livez', {}, {})
+    signal.addEventListener('abort', () => probe.close(constants.NGHTTP2_CANCEL), { once: true })
+    await new Promise<void>((resolve, reject) => {
+      probe.once('end', resolve).once('error', reject).once('close', reject)
+      probe.resume()
+    })
+  }
+
   return {
     unary,
     request,
     stream,
     close,
     async probe(signal: AbortSignal) {
-      const [isRunning] = await Promise.all([http.probe(signal), http2.probe(signal)])
+      const [isRunning] = await Promise.all([http.probe(signal), probeStreams(signal)])
       return isRunning
     },
     cut() {
       http.cut()
-      http2.cut()
+      connection.abort(new ConnectError('core does not answer', Code.Unavailable))
     },
   }
 }
@@ -73,37 +99,5 @@ class Connection extends Http2SessionManager {
       session.on('error', () => {})
     }
     return stream
-  }
-}
-
-function createStreamTransport(baseUrl: string, material: TlsMaterial) {
-  const connection = new Connection(
-    baseUrl,
-    // No pings, because their timers continue after `cut` and throw. `probe` detects a dead core instead.
-    {},
-    { settings: { initialWindowSize: 4 * 1024 * 1024 }, ...material },
-  )
-  const { stream } = createConnectTransport({
-    baseUrl,
-    httpVersion: '2',
-    useBinaryFormat: true,
-    // Compression costs more CPU time than it saves.
-    acceptCompression: [],
-    readMaxBytes: messageMaxBytes,
-    writeMaxBytes: messageMaxBytes,
-    sessionManager: connection,
-  })
-  return {
-    stream,
-    async probe(signal: AbortSignal) {
-      if (connection.state() !== 'open') return
-      const request = await connection.request('GET', '/livez', {}, {})
-      signal.addEventListener('abort', () => request.close(constants.NGHTTP2_CANCEL), { once: true })
-      await new Promise<void>((resolve, reject) => {
-        request.once('end', resolve).once('error', reject).once('close', reject)
-        request.resume()
-      })
-    },
-    cut: () => connection.abort(new ConnectError('core does not answer', Code.Unavailable)),
   }
 }

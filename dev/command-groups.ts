@@ -8,7 +8,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
     authorization: [[vitest, 'run', 'test/authorization', '--update']],
     errors: [['dev/make/errors.ts']],
     events: [['dev/make/events.ts']],
-    images: [['dev/make/images.ts']],
+    images: [['test/images/main.ts']],
     metrics: [['dev/make/metrics.ts']],
     pack: [['dev/make/pack.ts']],
     proto: [['node_modules/@bufbuild/buf/bin/buf', 'generate']],

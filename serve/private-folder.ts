@@ -22,25 +22,17 @@ export function makePrivate(dataDir: string) {
   }
   const home = realpathSync(dataDir)
   restrict(home)
-  for (const { name, path, isFolder } of entriesOf(home)) {
-    if (!isFolder) restrict(path)
-    else if (ownFolders.test(name)) restrictAll(path)
-  }
+  restrictEntries(home, (name) => ownFolders.test(name))
 }
 
-function restrictAll(folder: string) {
-  restrict(folder)
-  for (const { path, isFolder } of entriesOf(folder)) {
-    if (isFolder) restrictAll(path)
-    else restrict(path)
+/** Leaves out symbolic links, whose modes mean nothing, and folders that are not the service's own. */
+function restrictEntries(folder: string, isOwn: (name: string) => boolean) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isSymbolicLink() || (entry.isDirectory() && !isOwn(entry.name))) continue
+    restrict(path)
+    if (entry.isDirectory()) restrictEntries(path, () => true)
   }
-}
-
-/** Returns the entries of a folder, without symbolic links, whose modes mean nothing. */
-function entriesOf(folder: string) {
-  return readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => !entry.isSymbolicLink())
-    .map((entry) => ({ name: entry.name, path: join(folder, entry.name), isFolder: entry.isDirectory() }))
 }
 
 function restrict(path: string) {

@@ -1,4 +1,5 @@
-import { command, type Group, number, whether } from '../command.ts'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { call, type Group, number, whether } from '../command.ts'
 import { pageRows } from '../output.ts'
 import { page, workspace } from './flags.ts'
 
@@ -23,14 +24,14 @@ function conversationRows(answer: { conversations?: ListedConversation[]; nextPa
 }
 
 export const conversations: Group = {
-  list: command(
+  list: call(
+    MessagingService.method.listConversations,
     {
       workspace,
       unanswered: whether('only open ones whose last message is the visitor’s, longest wait first'),
       limit: number('1 to 100; default 50'),
       page,
     },
-    ({ messaging }, given) => messaging.listConversations(given),
     { rows: conversationRows },
   ),
 }

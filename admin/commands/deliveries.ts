@@ -1,11 +1,14 @@
 import { toJson } from '@bufbuild/protobuf'
 import { DeliverySchema, DeliveryStatusSchema } from '#proto/lead/v1/delivery_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { leadTitle } from '../../contract/lead-title.ts'
-import { choice, command, type Group, many, must, number, text, time, whether } from '../command.ts'
+import { call, choice, command, type Group, many, must, number, text, time, whether } from '../command.ts'
 import { allSubscriptions } from '../names.ts'
 import { pageRows } from '../output.ts'
 import { namedSubscription as named } from './destinations.ts'
 import { page, workspace } from './flags.ts'
+
+const rpc = LeadService.method
 
 const deliveryStatuses = Object.fromEntries(
   DeliveryStatusSchema.values
@@ -89,10 +92,6 @@ export const deliveries: Group = {
     },
     ({ leads }, { workspaceId: _, yes = false, ...given }) => leads.recoverDeliveries({ ...given, preview: !yes }),
   ),
-  test: command({ ...named, event: text('the event, one of those that are sent', 'eventType') }, ({ leads }, given) =>
-    leads.sendTestDelivery(given),
-  ),
-  retry: command({ attempt: must(text('the id of its latest attempt', 'attemptId')) }, ({ leads }, given) =>
-    leads.retryDeliveryAttempt(given),
-  ),
+  test: call(rpc.sendTestDelivery, { ...named, event: text('the event, one of those that are sent', 'eventType') }),
+  retry: call(rpc.retryDeliveryAttempt, { attempt: must(text('the id of its latest attempt', 'attemptId')) }),
 }

@@ -1,7 +1,13 @@
+import { HookService } from '#proto/hook/v1/hook_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
-import { choice, command, type Group, many, must, number, text, whether } from '../command.ts'
+import { feedEventTypes } from '../../contract/event-kinds.ts'
+import { leadEventTypes } from '../../contract/lead-event-types.ts'
+import { call, choice, command, type Group, many, must, number, text, whether } from '../command.ts'
 import { changedName, deletion, name, overlap, page, workspace } from './flags.ts'
+
+const leadRpc = LeadService.method
+const hookRpc = HookService.method
 
 export const namedSubscription = {
   subscription: must(
@@ -72,7 +78,7 @@ export const subscriptions: Group = {
         policy: policyOf({ types, sources, installations }),
       }),
   ),
-  list: command({ workspace, ...pages }, ({ leads }, given) => leads.listSubscriptions(given)),
+  list: call(leadRpc.listSubscriptions, { workspace, ...pages }),
   update: command(
     {
       ...namedSubscription,
@@ -97,11 +103,9 @@ export const subscriptions: Group = {
         headers: changedHeaders(headers),
       }),
   ),
-  delete: deletion(namedSubscription, ({ leads }, { subscriptionId }) => leads.deleteSubscription({ subscriptionId })),
-  rotate: command({ ...namedSubscription, overlap }, ({ leads }, given) => leads.rotateSubscriptionSecret(given)),
-  activate: command({ ...namedSubscription, secret: secretOf('subscriptions') }, ({ leads }, given) =>
-    leads.activateSubscriptionSecret(given),
-  ),
+  delete: deletion(leadRpc.deleteSubscription, namedSubscription),
+  rotate: call(leadRpc.rotateSubscriptionSecret, { ...namedSubscription, overlap }),
+  activate: call(leadRpc.activateSubscriptionSecret, { ...namedSubscription, secret: secretOf('subscriptions') }),
 }
 
 const nameOf = (field: string) => field.split('=')[0] ?? ''
@@ -117,10 +121,8 @@ const policyOf = (given: Partial<Record<'types' | 'sources' | 'installations', s
 const event = many(text(`an event to send; repeatable: ${feedEventTypes.join(', ')}`, 'eventTypes'))
 
 export const hooks: Group = {
-  create: command({ workspace, url: must(url), name, event: must(event), header, ...limits }, ({ hooks }, given) =>
-    hooks.createHook(given),
-  ),
-  list: command({ workspace, ...pages }, ({ hooks }, given) => hooks.listHooks(given)),
+  create: call(hookRpc.createHook, { workspace, url: must(url), name, event: must(event), header, ...limits }),
+  list: call(hookRpc.listHooks, { workspace, ...pages }),
   update: command(
     {
       ...namedHook,
@@ -134,7 +136,7 @@ export const hooks: Group = {
     ({ hooks }, { workspaceId: _, eventTypes: types, headers, ...given }) =>
       hooks.updateHook({ ...given, eventTypes: types && { types }, headers: changedHeaders(headers) }),
   ),
-  delete: deletion(namedHook, ({ hooks }, { hookId }) => hooks.deleteHook({ hookId })),
-  rotate: command({ ...namedHook, overlap }, ({ hooks }, given) => hooks.rotateHookSecret(given)),
-  activate: command({ ...namedHook, secret: secretOf('hooks') }, ({ hooks }, given) => hooks.activateHookSecret(given)),
+  delete: deletion(hookRpc.deleteHook, namedHook),
+  rotate: call(hookRpc.rotateHookSecret, { ...namedHook, overlap }),
+  activate: call(hookRpc.activateHookSecret, { ...namedHook, secret: secretOf('hooks') }),
 }

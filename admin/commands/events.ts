@@ -1,10 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group, many, must, text, UsageError, url } from '../command.ts'
 import { createForwarder } from '../listen/forwarder.ts'
 import { followFeed, followSubscription } from '../listen/local-events.ts'
-
-const pause = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal }).catch(() => {})
 
 export const events: Group = {
   listen: command(
@@ -22,8 +19,8 @@ export const events: Group = {
       const { print, webhookSecret: secret } = host
       const signal = host.untilStopped()
       const report = (line: string) => print(`${new Date().toISOString().slice(11, 19)}  ${line}`)
-      const forwarder = createForwarder({ url, secret, report, pause })
-      const options = { signal, report, pause }
+      const forwarder = createForwarder({ url, secret, report })
+      const options = { signal, report }
       const pages =
         subscriptionId === undefined
           ? followFeed(services, { workspaceId, from, types }, options)

@@ -1,5 +1,16 @@
-import { type Command, command, type Flag, must, number, text, UsageError, type Values, whether } from '../command.ts'
-import type { Services } from '../services.ts'
+import type { DescMessage, DescMethodUnary } from '@bufbuild/protobuf'
+import {
+  type Command,
+  callCore,
+  command,
+  type Flag,
+  type FlagsOf,
+  must,
+  number,
+  text,
+  UsageError,
+  whether,
+} from '../command.ts'
 
 export const workspace = must(text('the workspace’s id or name', 'workspaceId'))
 export const page = text('`nextPageToken` of the previous page', 'pageToken')
@@ -11,12 +22,12 @@ export const siteKey = must(text('the public site key'))
 export const yes = whether('required, because it cannot be undone')
 
 /** Defines a command that deletes something. Without `--yes` it deletes nothing. */
-export const deletion = <const F extends Record<string, Flag>>(
-  flags: F,
-  run: (services: Services, values: Values<F>) => Promise<unknown>,
+export const deletion = <const F extends Record<string, Flag>, I extends DescMessage>(
+  method: DescMethodUnary<I>,
+  flags: FlagsOf<I, F>,
 ): Command =>
-  command<Record<string, Flag>>({ ...flags, yes }, async (services, values) => {
+  command<Record<string, Flag>>({ ...flags, yes }, async ({ transport }, values) => {
     if (!values.yes) throw new UsageError('a deletion cannot be undone; confirm with --yes')
-    await run(services, values as never)
+    await callCore(transport, method, values)
     return { deleted: true }
   })

@@ -1,6 +1,9 @@
 import { CapabilitiesSchema } from '#proto/session/v1/session_pb.js'
-import { choice, command, type Group, many, must, text, UsageError } from '../command.ts'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { call, choice, command, type Group, many, must, text, UsageError } from '../command.ts'
 import { changedName, deletion, name, overlap, siteKey, workspace } from './flags.ts'
+
+const rpc = WorkspaceService.method
 
 const origin = many(text('an allowed origin; repeatable', 'origins'))
 const locale = text('fallback if the visitor’s language is not supported', 'defaultLocale')
@@ -50,21 +53,20 @@ export const installations: Group = {
     ({ workspaces }, { siteKey, language, ...texts }) =>
       workspaces.updateInstallation({ siteKey, appearance: { translations: { [language]: texts } } }),
   ),
-  create: command(
-    { connection: must(text('the connection’s id', 'connectionId')), name, origin: must(origin), locale },
-    ({ workspaces }, given) => workspaces.createInstallation(given),
-  ),
-  list: command({ workspace }, ({ workspaces }, given) => workspaces.listInstallations(given)),
-  update: command(
-    {
-      'site-key': siteKey,
-      name: changedName,
-      origin,
-      locale,
-      status: choice({ enabled: true, disabled: false })('enabled or disabled', 'enabled'),
-    },
-    ({ workspaces }, given) => workspaces.updateInstallation(given),
-  ),
+  create: call(rpc.createInstallation, {
+    connection: must(text('the connection’s id', 'connectionId')),
+    name,
+    origin: must(origin),
+    locale,
+  }),
+  list: call(rpc.listInstallations, { workspace }),
+  update: call(rpc.updateInstallation, {
+    'site-key': siteKey,
+    name: changedName,
+    origin,
+    locale,
+    status: choice({ enabled: true, disabled: false })('enabled or disabled', 'enabled'),
+  }),
   consent: command(
     {
       'site-key': siteKey,
@@ -74,17 +76,14 @@ export const installations: Group = {
     },
     ({ workspaces }, { siteKey, ...consent }) => workspaces.updateInstallation({ siteKey, consent }),
   ),
-  delete: deletion({ 'site-key': siteKey }, ({ workspaces }, given) => workspaces.deleteInstallation(given)),
+  delete: deletion(rpc.deleteInstallation, { 'site-key': siteKey }),
 }
 
 export const identitySecrets: Group = {
-  rotate: command(
-    {
-      'site-key': siteKey,
-      overlap: { ...overlap, description: 'seconds that replaced secrets stay valid; default 24 hours' },
-    },
-    ({ workspaces }, given) => workspaces.rotateIdentitySecret(given),
-  ),
+  rotate: call(rpc.rotateIdentitySecret, {
+    'site-key': siteKey,
+    overlap: { ...overlap, description: 'seconds that replaced secrets stay valid; default 24 hours' },
+  }),
 }
 
 /** The word `none` means an empty list. */

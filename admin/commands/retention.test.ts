@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { type Call, type Host, must, readCall, text } from '../command.ts'
 import type { Services } from '../services.ts'
 import { deletion } from './flags.ts'
@@ -40,14 +41,18 @@ describe('the command `workspaces retention`', () => {
 })
 
 it('a command that deletes runs only with --yes', async () => {
-  const deleted: string[] = []
-  const flags = { thing: must(text('its id')) }
-  const command = deletion(flags, async (_, { thing }) => deleted.push(thing))
-  const run = async (values: object) => command.run({} as Services, values as never, {}, host)
-  await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
+  const deleted: unknown[] = []
+  const unary = async (...[, , , , request]: Parameters<Services['transport']['unary']>) => {
+    deleted.push(request)
+    return { message: {} }
+  }
+  const services = { transport: { unary } } as unknown as Services
+  const command = deletion(WorkspaceService.method.deleteWorkspace, { workspace: must(text('its id', 'workspaceId')) })
+  const run = async (values: object) => command.run(services, values as never, {}, host)
+  await expect(run({ workspaceId: 'a' })).rejects.toThrow('confirm with --yes')
   expect(deleted).toEqual([])
-  expect(await run({ thing: 'a', yes: true })).toEqual({ deleted: true })
-  expect(deleted).toEqual(['a'])
+  expect(await run({ workspaceId: 'a', yes: true })).toEqual({ deleted: true })
+  expect(deleted).toEqual([{ workspaceId: 'a', yes: true }])
 })
 
 it.each(['', 'abc', '-1', '1.5', '9999999999'])('a flag with a number rejects %j', (given) => {

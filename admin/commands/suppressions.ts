@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
+import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { readSuppressionList } from '../../contract/suppression-list.ts'
 import { slicesOf } from '../../platform/concurrency/batcher.ts'
-import { command, type Group, many, text, UsageError, type Values } from '../command.ts'
+import { call, command, type Group, many, text, UsageError, type Values } from '../command.ts'
 import { page, workspace } from './flags.ts'
 
 type Entry = MessageInitShape<typeof SuppressionEntrySchema>
@@ -69,5 +70,5 @@ export const suppressions: Group = {
       return { removed }
     },
   ),
-  list: command({ workspace, page }, ({ workspaces }, given) => workspaces.listSuppressions(given)),
+  list: call(WorkspaceService.method.listSuppressions, { workspace, page }),
 }

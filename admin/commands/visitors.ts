@@ -1,8 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
-import { command, type Group, must, text, UsageError, type Values } from '../command.ts'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import { call, command, type Group, must, text, UsageError, type Values } from '../command.ts'
 import { yes } from './flags.ts'
+
+const rpc = SessionService.method
 
 const session = text('one of the visitor’s sessions', 'sessionId')
 const visitor = {
@@ -29,18 +32,15 @@ function secondsOf(hours: string) {
 }
 
 export const visitors: Group = {
-  revoke: command({ session: must(session) }, ({ sessions }, given) => sessions.revokeSession(given)),
-  ban: command(
-    {
-      session: must(session),
-      reason: text('for the record, at most 512 characters'),
-      'address-hours': {
-        ...text('also ban the network address, and everyone there, for 1 to 720 hours', 'addressBanSeconds'),
-        read: secondsOf,
-      },
+  revoke: call(rpc.revokeSession, { session: must(session) }),
+  ban: call(rpc.banVisitor, {
+    session: must(session),
+    reason: text('for the record, at most 512 characters'),
+    'address-hours': {
+      ...text('also ban the network address, and everyone there, for 1 to 720 hours', 'addressBanSeconds'),
+      read: secondsOf,
     },
-    ({ sessions }, given) => sessions.banVisitor(given),
-  ),
+  }),
   unban: command(visitor, async ({ sessions }, given) =>
     sessions.unbanVisitor(
       given.sessionId === undefined ? { subject: subjectOf(given) } : { sessionId: given.sessionId },

@@ -1,7 +1,9 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt'
-import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
-import { choice, command, type Group, many, must, number, text, UsageError, whether } from '../command.ts'
+import { ConnectionStatus, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { call, choice, command, type Group, many, must, number, text, UsageError, whether } from '../command.ts'
 import { deletion, page, workspace, yes } from './flags.ts'
+
+const rpc = WorkspaceService.method
 
 const connection = must(text('the connection’s id', 'connectionId'))
 const name = must(text('1 to 128 characters'))
@@ -16,20 +18,18 @@ function readPeriod(given: string) {
 }
 
 export const workspaces: Group = {
-  create: command({ name }, ({ workspaces }, given) => workspaces.createWorkspace(given)),
-  list: command(
-    {
-      limit: number('page size; default 100'),
-      after: text('last id of the previous page', 'afterWorkspaceId'),
-    },
-    ({ workspaces }, given) => workspaces.listWorkspaces(given),
-  ),
-  changes: command(
-    { workspace, target: text('only changes of this site key, connection or session'), page },
-    ({ workspaces }, given) => workspaces.listPolicyChanges(given),
-  ),
-  show: command({ workspace }, ({ workspaces }, given) => workspaces.getWorkspace(given)),
-  rename: command({ workspace, name }, ({ workspaces }, given) => workspaces.updateWorkspace(given)),
+  create: call(rpc.createWorkspace, { name }),
+  list: call(rpc.listWorkspaces, {
+    limit: number('page size; default 100'),
+    after: text('last id of the previous page', 'afterWorkspaceId'),
+  }),
+  changes: call(rpc.listPolicyChanges, {
+    workspace,
+    target: text('only changes of this site key, connection or session'),
+    page,
+  }),
+  show: call(rpc.getWorkspace, { workspace }),
+  rename: call(rpc.updateWorkspace, { workspace, name }),
   retention: command(
     {
       workspace,
@@ -44,21 +44,16 @@ export const workspaces: Group = {
       return workspaces.updateWorkspace({ workspaceId, retention: Object.fromEntries(given) })
     },
   ),
-  delete: deletion({ workspace }, ({ workspaces }, given) => workspaces.deleteWorkspace(given)),
-  restore: command({ workspace: { ...workspace, description: 'the workspace’s id' } }, ({ workspaces }, given) =>
-    workspaces.restoreWorkspace(given),
-  ),
+  delete: deletion(rpc.deleteWorkspace, { workspace }),
+  restore: call(rpc.restoreWorkspace, { workspace: { ...workspace, description: 'the workspace’s id' } }),
 }
 
 export const tokens: Group = {
-  list: command(
-    {
-      workspace: text('only tokens of this workspace', 'workspaceId'),
-      limit: number('1 to 100; default 100'),
-      page,
-    },
-    ({ workspaces }, given) => workspaces.listTokens(given),
-  ),
+  list: call(rpc.listTokens, {
+    workspace: text('only tokens of this workspace', 'workspaceId'),
+    limit: number('1 to 100; default 100'),
+    page,
+  }),
   revoke: command(
     { token: must(text('the token’s id, tok_…', 'tokenId')), yes },
     async ({ workspaces }, { tokenId, yes }) => {
@@ -70,18 +65,15 @@ export const tokens: Group = {
 }
 
 export const connections: Group = {
-  create: command({ workspace, name }, ({ workspaces }, given) => workspaces.createConnection(given)),
-  list: command({ workspace }, ({ workspaces }, given) => workspaces.listConnections(given)),
-  status: command(
-    {
-      connection,
-      status: must(
-        choice({ enabled: ConnectionStatus.ENABLED, disabled: ConnectionStatus.DISABLED })('enabled or disabled'),
-      ),
-    },
-    ({ workspaces }, given) => workspaces.setConnectionStatus(given),
-  ),
-  delete: deletion({ connection }, ({ workspaces }, given) => workspaces.deleteConnection(given)),
+  create: call(rpc.createConnection, { workspace, name }),
+  list: call(rpc.listConnections, { workspace }),
+  status: call(rpc.setConnectionStatus, {
+    connection,
+    status: must(
+      choice({ enabled: ConnectionStatus.ENABLED, disabled: ConnectionStatus.DISABLED })('enabled or disabled'),
+    ),
+  }),
+  delete: deletion(rpc.deleteConnection, { connection }),
 }
 
 export const consoleLink = command(

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { parseRetryAfter } from '../../platform/http/retry-after.ts'
-import type { LocalEvent, Pause } from './local-events.ts'
+import type { LocalEvent } from './local-events.ts'
 
 const attemptTimeoutMs = 10_000
 /** Maximum number of events that wait for a retry. */
@@ -11,16 +12,18 @@ const maxWaiting = 1_000
 /** Whether a status is answered with a retry (contract, section 5). */
 export const isRetried = (status: number) => [408, 425, 429].includes(status) || status >= 500 || status < 200
 
+/** Resolves after the time, or when the signal aborts. */
+const pauseFor = (ms: number, signal: AbortSignal): Promise<unknown> => delay(ms, undefined, { signal }).catch(() => {})
+
 /** Sends events with the headers, signatures and retries that a destination gets. */
 export function createForwarder(options: {
   url: URL
   secret: string
   report: (line: string) => void
-  now?: () => number
   random?: () => number
-  pause: Pause
+  pause?: typeof pauseFor
 }) {
-  const { url, secret, report, now = Date.now, random = Math.random, pause } = options
+  const { url, secret, report, random = Math.random, pause = pauseFor } = options
   const stopped = new AbortController()
   const open = new Set<LocalEvent>()
   const waiting = new Set<Promise<void>>()
@@ -29,7 +32,7 @@ export function createForwarder(options: {
     const { id, body } = event
     const began = performance.now()
     const secrets = { active: secret, all: [secret] }
-    const headers = webhookHeaders({ deliveryId: id, correlationId: randomUUID(), body, secrets, at: now() })
+    const headers = webhookHeaders({ deliveryId: id, correlationId: randomUUID(), body, secrets, at: Date.now() })
     const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(attemptTimeoutMs)])
     try {
       const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
@@ -39,7 +42,7 @@ export function createForwarder(options: {
       return {
         answer: `${status} in ${Math.round(performance.now() - began)} ms`,
         isFinal: !isRetried(status),
-        retryAfterMs: parseRetryAfter(asked ?? undefined, now()),
+        retryAfterMs: parseRetryAfter(asked ?? undefined, Date.now()),
       }
     } catch (error) {
       return { answer: failureOf(error as Error), isFinal: false }

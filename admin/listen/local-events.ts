@@ -1,20 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Event } from '#proto/events/v1/events_pb.js'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
+import { allPages } from '../../contract/all-pages.ts'
 import { type EventFacts, eventData } from '../../contract/event-data.ts'
 import { deliveryEvents, feedEventTypes } from '../../contract/event-kinds.ts'
+import { type FieldMapping, sentFields } from '../../contract/lead-fields.ts'
 import { createBackoff } from '../../platform/concurrency/backoff.ts'
 import { slicesOf } from '../../platform/concurrency/batcher.ts'
 import type { Services } from '../services.ts'
 
-/** Resolves after the time, or when the signal aborts. */
-export type Pause = (ms: number, signal: AbortSignal) => Promise<unknown>
-
 interface Following {
   signal: AbortSignal
   report: (line: string) => void
-  pause: Pause
 }
 
 const pageSize = 50
@@ -23,30 +22,34 @@ const waitSeconds = 20
 const answerMs = 5_000
 
 /** Yields the events of a feed until the signal aborts. An empty page says that the core has answered. */
-export async function* followFeed(
+export function followFeed(
   { events }: Pick<Services, 'events'>,
   { workspaceId, from, types }: { workspaceId: string; from: string | Date; types: string[] },
-  options: Following,
-): AsyncGenerator<LocalPage> {
+  following: Following,
+) {
   const since = from instanceof Date ? timestampFromDate(from) : undefined
   let cursor = from instanceof Date ? '' : from
-  const read = (wait: number) =>
-    events.listEvents(
+  let wait = 0
+  return follow(async () => {
+    const page = await events.listEvents(
       { workspaceId, cursor, since, types, limit: pageSize, waitSeconds: wait },
-      { signal: options.signal, timeoutMs: wait * 1000 + answerMs },
+      { signal: following.signal, timeoutMs: wait * 1000 + answerMs },
     )
-  // A failed first call is not repeated, because its cause is usually a wrong address, token or workspace.
-  for (let page = await read(0); ; ) {
-    const found: LocalEvent[] = []
-    for (const event of page.events) {
-      found.push(fromFeed(event, cursor))
-      cursor = event.cursor
-    }
+    wait = waitSeconds
+    const found = page.events.map((event, index) => fromFeed(event, page.events[index - 1]?.cursor ?? cursor))
     cursor = page.cursor
-    yield { events: found, next: cursor }
-    const next = await untilAnswered(() => read(waitSeconds), options)
-    if (!next) return
-    page = next
+    return { events: found, next: cursor }
+  }, following)
+}
+
+/**
+ * Yields the page of each call until the signal aborts. A failed first call is not repeated, because its cause is
+ * usually a wrong address, token or workspace.
+ */
+async function* follow(read: () => Promise<LocalPage>, following: Following, pauseMs = 0): AsyncGenerator<LocalPage> {
+  for (let page: LocalPage | undefined = await read(); page; page = await untilAnswered(read, following)) {
+    yield page
+    await delay(pauseMs, undefined, { signal: following.signal }).catch(() => {})
   }
 }
 
@@ -88,71 +91,61 @@ const overlapMs = 10_000
 const timeoutMs = 5_000
 
 /** Yields the lead deliveries of a subscription, oldest first, with the body that the destination gets. */
-export async function* followSubscription(
+export function followSubscription(
   { leads }: Pick<Services, 'leads'>,
   { workspaceId, subscriptionId, from }: { workspaceId: string; subscriptionId: string; from: Date },
-  options: Following,
-): AsyncGenerator<LocalPage> {
-  const { signal, pause } = options
+  following: Following,
+) {
+  const options = { signal: following.signal, timeoutMs }
   const known = new Map<string, number>()
   let since = from.getTime()
 
   async function newDeliveries() {
-    const created = timestampFromDate(new Date(Math.max(from.getTime(), since - overlapMs)))
-    const found: Delivery[] = []
-    for (let pageToken = '', isLast = false; !isLast; isLast = pageToken === '') {
-      const query = { workspaceId, subscriptionId, createdSince: created, limit: 100, pageToken }
-      const page = await leads.listDeliveries(query, { signal, timeoutMs })
-      found.push(...page.deliveries.filter(({ deliveryId }) => !known.has(deliveryId)))
-      pageToken = page.nextPageToken
-    }
-    return found.reverse()
+    const createdSince = timestampFromDate(new Date(Math.max(from.getTime(), since - overlapMs)))
+    const query = { workspaceId, subscriptionId, createdSince, limit: 100 }
+    const pages = await allPages((pageToken) => leads.listDeliveries({ ...query, pageToken }, options))
+    return pages
+      .flatMap(({ deliveries }) => deliveries)
+      .filter(({ deliveryId }) => !known.has(deliveryId))
+      .reverse()
   }
 
-  async function read(): Promise<LocalEvent[]> {
+  async function fieldsOf(leadIds: string[]) {
+    const fields = new Map<string, Record<string, string>>()
+    for (const part of slicesOf(leadIds, 100))
+      for (const lead of (await leads.listLeads({ workspaceId, leadIds: part, limit: 100 }, options)).leads)
+        fields.set(lead.leadId, lead.fields)
+    return fields
+  }
+
+  async function read() {
     const found = await newDeliveries()
     const ids = [...new Set(found.flatMap(({ leadId }) => leadId || []))]
-    const [subscription, fields] = await Promise.all([
-      leads.getSubscription({ subscriptionId }, { signal, timeoutMs }),
+    const [{ subscription }, fields] = await Promise.all([
+      leads.getSubscription({ subscriptionId }, options),
       fieldsOf(ids),
     ])
-    const mapped = subscription.subscription?.mappedFields ?? []
-    const events = found.flatMap((delivery) => bodyOf(delivery, fields.get(delivery.leadId), mapped))
+    const events = found.flatMap((delivery) => bodyOf(delivery, fields.get(delivery.leadId), subscription!))
     for (const { deliveryId, createdAt } of found) {
       known.set(deliveryId, timestampDate(createdAt!).getTime())
       since = Math.max(since, known.get(deliveryId)!)
     }
     for (const [id, at] of known) if (at < since - 2 * overlapMs) known.delete(id)
-    return events
+    return { events, next: new Date(since).toISOString() }
   }
 
-  async function fieldsOf(leadIds: string[]) {
-    const fields = new Map<string, Record<string, string>>()
-    for (const part of slicesOf(leadIds, 100)) {
-      const query = { workspaceId, leadIds: part, limit: 100 }
-      for (const lead of (await leads.listLeads(query, { signal, timeoutMs })).leads)
-        fields.set(lead.leadId, lead.fields)
-    }
-    return fields
-  }
-
-  // As in `followFeed`, a failed first call is not repeated.
-  for (let events: LocalEvent[] | undefined = await read(); events; events = await untilAnswered(read, options)) {
-    yield { events, next: new Date(since).toISOString() }
-    await pause(everyMs, signal)
-  }
+  return follow(read, following, everyMs)
 }
 
 /** Returns an empty list if the delivery has no lead, or its lead was removed. */
 function bodyOf(
   { deliveryId, leadId, latestAttempt, createdAt }: Delivery,
   fields: Record<string, string> | undefined,
-  mapped: string[],
+  mapping: FieldMapping,
 ): LocalEvent[] {
   if (!fields) return []
   const at = timestampDate(createdAt!)
-  const sent = mapped.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])
-  const data = { reference: leadId, ...Object.fromEntries(sent) }
+  const data = { reference: leadId, ...sentFields(fields, mapping) }
   const type = latestAttempt?.eventType ?? 'lead.ready-for-delivery'
   return [localEvent({ id: deliveryId, type, occurredAt: at, data, replayFrom: at.toISOString() })]
 }

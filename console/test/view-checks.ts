@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { eventList } from '../../contract/event-list.ts'
+import eventList from '../../contract/event-kinds.json' with { type: 'json' }
 import { pageSizes, zoomedSizes } from '../../test/support/page-checks.ts'
 import type { FakeCore } from './fake-core.ts'
 import { type consoleBrowser, violationsIn } from './test-console.ts'

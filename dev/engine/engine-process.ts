@@ -1,7 +1,7 @@
 /**
- * The process of the embedded engine. Tells its parent that it is ready, or why it failed. Exits on `stop`, on
- * SIGTERM, and when its parent has ended. Ignores SIGINT: Ctrl-C reaches the whole process group, and the
- * parent still has writes to finish.
+ * The process of the embedded engine. Tells its parent that it is ready, or why it failed. Exits on SIGTERM, and
+ * when its parent has ended. Ignores SIGINT: Ctrl-C reaches the whole process group, and the parent still has
+ * writes to finish.
  */
 import { readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,7 +14,6 @@ export type FromEngine =
   | { type: 'ready' }
   | { type: 'refused'; reason: EngineFailure; detail: string }
   | { type: 'expiry-failed'; detail: string }
-export type ToEngine = { type: 'stop' }
 
 /**
  * The planner's other way to rank plans needs a part that this build lacks: a query fails if no plan finds a
@@ -114,9 +113,6 @@ const main = async (place: Place) => {
   process.on('SIGHUP', () => {})
   process.on('SIGINT', process.connected ? () => {} : stop)
   process.on('disconnect', stop)
-  process.on('message', (message: ToEngine) => {
-    if (message.type === 'stop') void stop()
-  })
 
   try {
     serving = serve(place)

@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { EngineError } from './engine-place.ts'
 
 /** Version of glibc that the engine's binary needs. */
-const neededVersion = [2, 38] as const
+const neededVersion = '2.38'
 const stepTimeoutMs = 120_000
 const abandonedAfterMs = 10 * 60_000
 const packages = ['libc6', 'libstdc++6', 'libgcc-s1']
@@ -178,11 +178,8 @@ const runWith =
     return stdout
   }
 
-const isEnough = (version: string | undefined) => {
-  if (version === undefined) return false
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  return major > neededVersion[0] || (major === neededVersion[0] && minor >= neededVersion[1])
-}
+const isEnough = (version: string | undefined) =>
+  version !== undefined && version.localeCompare(neededVersion, 'en', { numeric: true }) >= 0
 
 const runningGlibc = () => {
   if (process.platform !== 'linux') return undefined

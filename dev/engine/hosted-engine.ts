@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { EngineError, type EngineFailure, type EnginePlace } from './engine-place.ts'
-import type { FromEngine, ToEngine } from './engine-process.ts'
+import type { FromEngine } from './engine-process.ts'
 import type { NodeCommand } from './glibc.ts'
 
 const killAfterMs = 5_000
@@ -49,7 +49,7 @@ export const hostEngine = async (deps: {
 
   /** Closes the engine. Kills it if it has not closed after 5 seconds. */
   const stop = async () => {
-    if (child.connected) child.send({ type: 'stop' } satisfies ToEngine, () => {})
+    child.kill()
     const force = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
     await ended
     clearTimeout(force)

@@ -1,5 +1,5 @@
 // Writes docs/events.md, tables of docs/receiving-leads.md and docs/integrating.md,
-// webhooks/src/event-kinds.ts, contract/event-list.ts and the widget's wire types: `npm run make -- events`.
+// webhooks/src/event-kinds.ts and the widget's wire types: `npm run make -- events`.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { publicErrors } from '../../contract/errors.ts'
@@ -11,7 +11,6 @@ import {
   eventOccasions,
   feedEvents,
   feedEventTypes,
-  leadEventTypes,
 } from '../../contract/event-kinds.ts'
 import {
   NavigationAcknowledgementBody,
@@ -86,23 +85,6 @@ export function receivingDocument(): string {
   })
   const document = readProjectFile('docs/receiving-leads.md')
   return withRows(document, '`eventType` | Version | Category | Scope | When | `data`', rows)
-}
-
-export function eventListModule(): string {
-  const rows = Object.entries(eventOccasions).map(([type, when]) => `  '${type}': '${when}',`)
-  const leadTypes = leadEventTypes.map((type) => `  '${type}',`)
-  return `// Written from contract/event-kinds.ts: \`npm run make -- events\`.
-
-/** Every kind of event, and when it happens. Browsers do not need the schemas. */
-export const eventList: Record<string, string> = {
-${rows.join('\n')}
-}
-
-/** Events that lead subscriptions can have. */
-export const leadEventTypes: string[] = [
-${leadTypes.join('\n')}
-]
-`
 }
 
 export function integratingDocument(): string {
@@ -189,5 +171,4 @@ if (import.meta.main) {
   writeProjectFile('docs/events.md', eventsDocument())
   writeProjectFile('docs/receiving-leads.md', receivingDocument())
   writeProjectFile('docs/integrating.md', integratingDocument())
-  writeProjectFile('contract/event-list.ts', eventListModule())
 }

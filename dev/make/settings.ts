@@ -51,6 +51,7 @@ const all = entriesOf({
   worker: deliverySettings,
   command: adminSettings,
 })
+const ofDevelopment = entriesOf({ development: devSettings })
 const others = all.filter((entry) => !isUsual(entry))
 
 const file = 'docs/settings.md'
@@ -60,7 +61,7 @@ export function settingsDocument(): string {
     '## One server': all.filter(isUsual),
     '## Parts apart': others.filter((entry) => !isRare(entry)),
     '## Rarely changed': others.filter(isRare),
-    '## Development': entriesOf({ development: devSettings }),
+    '## Development': ofDevelopment,
   }
   const head = 'Setting | Part | Default | Allowed | Meaning'
   return Object.entries(tables).reduce(
@@ -71,8 +72,7 @@ export function settingsDocument(): string {
 
 /** The names of all settings of all parts, for platform/settings/known-names.json. */
 export function knownNames(): string {
-  const all = [coreSettings, gatewaySettings, deliverySettings, adminSettings, serveSettings, devSettings]
-  const names = [...new Set(all.flatMap(({ properties }) => Object.keys(properties)))].sort()
+  const names = [...new Set([...all, ...ofDevelopment].map(({ name }) => name))].sort()
   return `${JSON.stringify(names, null, 2)}\n`
 }
 

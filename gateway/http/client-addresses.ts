@@ -18,6 +18,7 @@ export function readClientAddresses(app: FastifyInstance) {
     if (!warned && (trusts ? request.ip === UNKNOWN_ADDRESS : request.headers['x-forwarded-for'] !== undefined)) {
       warned = true
       request.log.warn(
+        { correlationId: request.id },
         trusts
           ? 'X-Forwarded-For has no address of the client: all such clients share the limits of one address'
           : 'X-Forwarded-For is ignored: if a proxy is in front, set TRUST_PROXY, or all visitors share one address',

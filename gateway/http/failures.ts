@@ -57,12 +57,13 @@ async function earliestFailure(failure: GatewayError, { visitor, id, routeOption
 
 function logFailure(failure: GatewayError, request: FastifyRequest) {
   if (failure.code === 'ServiceUnavailable') {
-    request.log.warn({ code: failure.code }, 'request failed')
+    request.log.warn({ correlationId: request.id, code: failure.code }, 'request failed')
     return
   }
   const cause = failure.cause instanceof Error ? failure.cause : undefined
   // The message of a library error may quote the request. Name, code and stack frames do not.
   const where = cause && stackFrames(cause).slice(0, 5)
   const reason = cause !== undefined && 'code' in cause ? cause.code : undefined
-  request.log.error({ code: failure.code, cause: cause?.name, reason, where }, 'request failed')
+  const { id: correlationId, log } = request
+  log.error({ correlationId, code: failure.code, cause: cause?.name, reason, where }, 'request failed')
 }

@@ -11,7 +11,7 @@ import { readChunks } from '../http/request-body.ts'
 import about from '../schemas/about.json' with { type: 'json' }
 import { Named, OneOf, Strict, Text, Time } from '../schemas/fields.ts'
 import operations from './operations.json' with { type: 'json' }
-import { answerOnce, operation } from './sessions.ts'
+import { answerOnce, callOnce, operation } from './sessions.ts'
 
 /** Media types of a screenshot. The core checks that the bytes match the type. */
 const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
@@ -77,10 +77,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
       config: { ...decision, advertisedBy: 'navigation' },
     },
-    async (request, reply) => {
-      const acknowledgement = { ...request.params, ...request.body, ...operationOf(request) }
-      return answerOnce(reply, await commands.acknowledgeNavigation(acknowledgement, callOptions(request)))
-    },
+    (request, reply) => callOnce(reply, commands.acknowledgeNavigation, { ...request.params, ...request.body }),
   )
 
   app.post(
@@ -95,9 +92,9 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: { ...decision, advertisedBy: 'screenshots' },
     },
     async (request, reply) => {
-      const acknowledgement = { ...request.params, ...request.body, ...operationOf(request) }
-      const answer = await commands.acknowledgeScreenshot(acknowledgement, callOptions(request))
-      return { ...answerOnce(reply, answer), upload: answer.upload && withTimes(answer.upload) }
+      const acknowledgement = { ...request.params, ...request.body }
+      const answer = await callOnce(reply, commands.acknowledgeScreenshot, acknowledgement)
+      return { ...answer, upload: answer.upload && withTimes(answer.upload) }
     },
   )
 

@@ -8,7 +8,7 @@ import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
 import { asOperator, operatorError } from '../errors.ts'
 import { type Check, inOrder } from '../in-order.ts'
-import { checkRate } from '../limits/rate-limits.ts'
+import { takeRate } from '../limits/rate-limits.ts'
 import { refuseQuery, Strict } from '../schemas/fields.ts'
 
 export const CONSOLE_SESSION_PREFIX = '/console/session'
@@ -17,6 +17,8 @@ const ATTEMPT_SECONDS = 600
 
 /** Reasons that the console shows, by the public error code. */
 const REASONS: Record<string, string> = { Unauthenticated: 'refused', PermissionDenied: 'denied' }
+
+const limitRate: Check = (request) => takeRate(request, 'rpc')
 
 const oneText = (name: string, maxLength: number) => Strict({ [name]: Type.String({ maxLength }) })
 const SignInBody = Strict({
@@ -39,10 +41,9 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const requireConsole: Check = (request) => void consoleOrigin(request)
   const checks = [keepPrivate, requireSameOrigin, requireConsole, refuseUrlCredentials, requireContentType]
   app.addHook('onRequest', inOrder(checks))
-  app.addHook('preHandler', inOrder([checkRate]))
-  const config = { rate: 'rpc' } as const
+  app.addHook('preHandler', inOrder([limitRate]))
 
-  app.post('/sign-in', { schema: { body: SignInBody }, config }, async (request, reply) => {
+  app.post('/sign-in', { schema: { body: SignInBody } }, async (request, reply) => {
     const { link, token = '', ...names } = request.body
     const credential =
       link === undefined
@@ -54,31 +55,31 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return signedIn(reply, answer)
   })
 
-  app.post('/options', { config }, async (request) => {
+  app.post('/options', async (request) => {
     const { provider, mail } = await operators.getSignInOptions({}, callOptions(request))
     return { provider, mail }
   })
 
-  app.post('/link', { schema: { body: LinkBody }, config }, async (request) => {
+  app.post('/link', { schema: { body: LinkBody } }, async (request) => {
     const { link: linkSecret } = request.body
     const found = await operators.getSignInLink({ linkSecret }, callOptions(request)).catch(asOperator)
     const { workspaceName, name, firstOwner, invitation } = found
     return { workspaceName, name, firstOwner, invitation }
   })
 
-  app.post('/mail', { schema: { body: MailBody }, config }, async (request, reply) => {
+  app.post('/mail', { schema: { body: MailBody } }, async (request, reply) => {
     await operators.mailSignInLink({ mail: request.body.mail }, callOptions(request)).catch(asOperator)
     return reply.code(204).send()
   })
 
-  app.post('/passkey/begin', { config }, async (request, reply) => {
+  app.post('/passkey/begin', async (request, reply) => {
     const origin = consoleOrigin(request)
     const begun = await operators.beginPasskeySignIn({ origin: origin.origin }, callOptions(request))
     setCookie(reply, 'sign_in', origin, { secret: begun.browserSecret, lifetimeSeconds: ATTEMPT_SECONDS })
     return { options: begun.optionsJson }
   })
 
-  app.post('/passkey', { schema: { body: PasskeyBody }, config }, async (request, reply) => {
+  app.post('/passkey', { schema: { body: PasskeyBody } }, async (request, reply) => {
     const origin = consoleOrigin(request)
     const finish = {
       responseJson: request.body.response,
@@ -89,7 +90,7 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return signedIn(reply, answer)
   })
 
-  app.post('/provider', { config }, async (request, reply) => {
+  app.post('/provider', async (request, reply) => {
     const origin = consoleOrigin(request)
     const begin = { origin: origin.origin, replacedSecret: consoleSecret(request) ?? '' }
     const { url, browserSecret } = await operators.beginProviderSignIn(begin, callOptions(request))
@@ -98,7 +99,7 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   // Without a session the answer is 204, because browsers report 401 as an error of the page.
-  app.post('/current', { config }, async (request, reply) => {
+  app.post('/current', async (request, reply) => {
     const sessionSecret = consoleSecret(request)
     if (sessionSecret === undefined) return reply.code(204).send()
     try {
@@ -111,7 +112,7 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
   })
 
-  app.post('/sign-out', { config }, async (request, reply) => {
+  app.post('/sign-out', async (request, reply) => {
     const sessionSecret = consoleSecret(request)
     if (sessionSecret !== undefined) await operators.signOut({ sessionSecret }, callOptions(request))
     setCookie(reply, 'console', consoleOrigin(request))
@@ -124,8 +125,8 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
  * redirect, so that the code does not stay in the history.
  */
 export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
-  app.addHook('preHandler', inOrder([checkRate, keepPrivate]))
-  app.get('/callback', { config: { rate: 'rpc' } }, async (request, reply) => {
+  app.addHook('preHandler', inOrder([limitRate, keepPrivate]))
+  app.get('/callback', async (request, reply) => {
     const addresses = ['https', 'http'].map((scheme) => `${scheme}://${request.host}`)
     const origins = addresses.filter((each) => URL.canParse(each)).map((each) => new URL(each))
     const origin = origins.find((each) => cookieSecret(request, 'sign_in', each) !== undefined)

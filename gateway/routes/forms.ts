@@ -1,12 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { FormKind } from '#proto/lead/v1/lead_pb.js'
-import { operationOf } from '../checks/grant.ts'
-import { callOptions, coreOf } from '../core-calls/core-clients.ts'
+import { coreOf } from '../core-calls/core-clients.ts'
 import about from '../schemas/about.json' with { type: 'json' }
 import { Strict, Text, WellFormed } from '../schemas/fields.ts'
 import operations from './operations.json' with { type: 'json' }
-import { answerOnce, operation } from './sessions.ts'
+import { callOnce, operation } from './sessions.ts'
 
 const FIELDS_MAX = 64
 
@@ -32,11 +31,8 @@ export const formRoutes: FastifyPluginAsyncTypebox = async (app) => {
         schema: { ...described, body: SubmitFormBody, response: { 202: SubmitFormAnswer } },
         config: { ...operation, advertisedBy, errors: ['ConsentRequired', 'VisitorSuppressed'] },
       },
-      async (request, reply) => {
-        const submission = { ...operationOf(request), form, fields: request.body.fields }
-        const answer = await coreOf(app.gateway).leads.submitForm(submission, callOptions(request))
-        return reply.code(202).send(answerOnce(reply, answer))
-      },
+      async (request, reply) =>
+        reply.code(202).send(await callOnce(reply, coreOf(app.gateway).leads.submitForm, { form, ...request.body })),
     )
   }
 }

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { type Message, Presence, TypingState } from '#proto/messaging/v1/messaging_pb.js'
-import { operationOf, visitorOf } from '../checks/grant.ts'
+import { visitorOf } from '../checks/grant.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf, toAdvisory, toUint32, withTimes } from '../core-calls/proto-values.ts'
 import { sendMessage } from '../core-calls/send-batcher.ts'
@@ -25,7 +25,7 @@ import {
   TypingBody,
 } from '../schemas/messages.ts'
 import operations from './operations.json' with { type: 'json' }
-import { answerOnce, nothing, operation, report } from './sessions.ts'
+import { answerOnce, callOnce, nothing, operation, report } from './sessions.ts'
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 const presences = { here: Presence.HERE, away: Presence.AWAY }
@@ -96,10 +96,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       schema: { ...operations.stopAnswer, params: StopParams, response: { 202: StopAnswer } },
       config: { ...operation, advertisedBy: 'stopAnswer', errors: ['NotFound'] },
     },
-    async (request, reply) => {
-      const stop = { ...operationOf(request), ...request.params }
-      return reply.code(202).send(answerOnce(reply, await messaging.stopAnswer(stop, callOptions(request))))
-    },
+    async (request, reply) => reply.code(202).send(await callOnce(reply, messaging.stopAnswer, request.params)),
   )
 
   // A receipt never moves a state back, so this route takes no `Idempotency-Key`.
@@ -149,11 +146,8 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         errors: ['ConsentRequired', 'RatingNotRequested', 'RatingAlreadyGiven'],
       },
     },
-    async (request, reply) => {
-      const rating = { ...operationOf(request), ...request.body }
-      const answer = answerOnce(reply, await messaging.rateConversation(rating, callOptions(request)))
-      return reply.code(201).send(withTimes(answer))
-    },
+    async (request, reply) =>
+      reply.code(201).send(withTimes(await callOnce(reply, messaging.rateConversation, request.body))),
   )
 
   // A report replaces the tab's earlier report, so this route takes no `Idempotency-Key`.

@@ -272,7 +272,10 @@ const END_STREAM_FLAG = 2
 function answerConnectFailures(app: FastifyInstance) {
   app.setErrorHandler(async (error, request, reply) => {
     const failure = toGatewayError(error)
-    if (failure.rule.httpStatus >= 500) request.log.warn({ code: failure.code }, 'request failed')
+    if (failure.rule.httpStatus >= 500) {
+      const { id: correlationId, log } = request
+      log.warn({ correlationId, code: failure.code }, 'request failed')
+    }
     await endBody(failure, reply, app.gateway.config.BODY_LIMIT_BYTES)
     return sendConnectFailure(reply, failure)
   })

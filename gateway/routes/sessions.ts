@@ -1,3 +1,4 @@
+import type { CallOptions } from '@connectrpc/connect'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { type Static, Type } from 'typebox'
@@ -147,7 +148,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       )
       // Only scoped routes get this by default. The answer has credentials.
       reply.header('cache-control', 'no-store')
-      return reply.code(201).send(answerSession(answer, reply))
+      return reply.code(201).send(answerSession(answerOnce(reply, answer), reply))
     },
   )
 
@@ -158,9 +159,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: { ...operation, expiredToo: true },
     },
     async (request, reply) => {
-      const renewal = { ...request.body, ...operationOf(request), clientAddress: request.ip }
-      const answer = await sessions.renewSession(renewal, callOptions(request))
-      return answerSession(answer, reply)
+      const renewal = { ...request.body, clientAddress: request.ip }
+      return answerSession(await callOnce(reply, sessions.renewSession, renewal), reply)
     },
   )
 
@@ -171,11 +171,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: { ...operation, closedToo: true },
     },
     async (request, reply) => {
-      const operation = operationOf(request)
       const scope = request.body.scope === 'panel' ? CloseScope.PANEL : CloseScope.CONTINUITY
-      const answer = await sessions.closeSession({ ...operation, scope }, callOptions(request))
-      if (answer.state === 'closed') grants.forget(operation.credentials)
-      return answerOnce(reply, answer)
+      const answer = await callOnce(reply, sessions.closeSession, { scope })
+      if (answer.state === 'closed') grants.forget(visitorOf(request).credentials)
+      return answer
     },
   )
 
@@ -188,8 +187,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     async (request, reply) => {
       const { policyVersion } = request.body
       const decision = request.body.decision === 'granted' ? ConsentDecision.GRANTED : ConsentDecision.DENIED
-      const record = { ...operationOf(request), policyVersion, decision }
-      const { consent } = answerOnce(reply, await sessions.recordConsent(record, callOptions(request)))
+      const { consent } = await callOnce(reply, sessions.recordConsent, { policyVersion, decision })
       if (!consent) throw new Error('the answer of the core has no decision')
       const isGranted = consent.decision === ConsentDecision.GRANTED
       return { ...withTimes(consent), decision: isGranted ? ('granted' as const) : ('denied' as const) }
@@ -209,8 +207,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
     },
     async (request, reply) => {
-      const identification = { ...request.body, ...operationOf(request), clientAddress: request.ip }
-      return answerIdentity(await sessions.identifyVisitor(identification, callOptions(request)), reply)
+      const identification = { ...request.body, clientAddress: request.ip }
+      return answerIdentity(await callOnce(reply, sessions.identifyVisitor, identification), reply)
     },
   )
 
@@ -221,8 +219,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: { ...identityChecks, bodyOptional: true },
     },
     async (request, reply) => {
-      const clearing = { ...request.body, ...operationOf(request), clientAddress: request.ip }
-      return answerIdentity(await sessions.clearIdentity(clearing, callOptions(request)), reply)
+      const clearing = { ...request.body, clientAddress: request.ip }
+      return answerIdentity(await callOnce(reply, sessions.clearIdentity, clearing), reply)
     },
   )
 
@@ -255,9 +253,18 @@ export function answerOnce<Answer extends { replayed: boolean }>(
   return answer
 }
 
+/** Calls a core for the visitor of the request, once for the key of the request. */
+export async function callOnce<Input extends object, Answer extends { replayed: boolean }>(
+  reply: FastifyReply,
+  method: (input: Input, options: CallOptions) => Promise<Answer>,
+  input: Input,
+): Promise<Omit<Answer, 'replayed'>> {
+  const { request } = reply
+  return answerOnce(reply, await method({ ...input, ...operationOf(request) }, callOptions(request)))
+}
+
 /** Converts a session to the public contract, and caches the authorization of its grant. */
-function answerSession(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): SessionAnswer {
-  const { session } = answerOnce(reply, answer)
+function answerSession({ session }: { session?: SessionContent }, reply: FastifyReply): SessionAnswer {
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')
   grantsOf(reply.server.gateway).remember(reply.request.headers.origin!, session)
   const { replay, continuityState, identityState, displayName } = session
@@ -265,7 +272,7 @@ function answerSession(answer: { session?: SessionContent; replayed: boolean }, 
   return { ...withTimes(session), replay, ...states }
 }
 
-function answerIdentity(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): IdentityAnswer {
+function answerIdentity(answer: { session?: SessionContent }, reply: FastifyReply): IdentityAnswer {
   const { credentials, sessionId } = visitorOf(reply.request)
   // A new session replaced the old one, so the grant of the request is no longer valid.
   if (answer.session?.sessionId !== sessionId) grantsOf(reply.server.gateway).forget(credentials)

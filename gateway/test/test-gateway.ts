@@ -80,8 +80,6 @@ export async function startTestGateway(options: GatewayOptions = {}) {
       const { request } = createCoreTransport(url, coreTlsFiles(config))
       return { url, transport: (cores[index] ?? cores[0]!).transport, request }
     }),
-    now: clock.now,
-    random: () => 0.5,
   })
   const gateway = createGateway({
     config,

@@ -62,6 +62,11 @@ describe('the product code', () => {
     path === coreObject ? [] : facts.imports.flatMap((imported) => inProject(path, imported) ?? []),
   ])
 
+  it('the product code imports nothing of the tests', () => {
+    const ofTests = imports.map(([path, targets]) => [path, targets.filter((target) => /(^|\/)test\//.test(target))])
+    expect(ofTests.filter(([, targets]) => targets!.length > 0)).toEqual([])
+  })
+
   it('the product code has no import cycle between files', () => {
     expect(cyclesIn(new Map(imports))).toEqual([])
   })

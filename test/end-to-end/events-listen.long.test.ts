@@ -108,13 +108,14 @@ it('events listen sends tags and ratings with their content', async () => {
   expect(dataOf('rating.given')).toEqual([{ ...about, score: 4, comment: 'Quick' }])
 })
 
-it('events listen with a subscription sends its deliveries with their ids and mapped fields', async () => {
+it('events listen with a subscription sends its deliveries with their ids and the sent names of mapped fields', async () => {
   const { leads } = stack.operator()
   const { workspaceId } = stack.demo
   const { subscription } = await leads.createSubscription({
     workspaceId,
     destinationUrl: 'http://127.0.0.1:9/leads',
-    mappedFields: ['email'],
+    mappedFields: ['email', 'phone'],
+    sentNames: { phone: 'tel' },
     automatic: true,
   })
   const { subscriptionId } = subscription!
@@ -123,7 +124,7 @@ it('events listen with a subscription sends its deliveries with their ids and ma
   const captured = await leads.captureLead({
     workspaceId,
     source: 'test',
-    fields: { email: 'a@b.example', phone: '1' },
+    fields: { email: 'a@b.example', phone: '1', company: 'Acme' },
   })
   await until('the lead', () => listening.events.length > 0)
   const { deliveries } = await leads.listDeliveries({ workspaceId, subscriptionId })
@@ -131,7 +132,7 @@ it('events listen with a subscription sends its deliveries with their ids and ma
     expect.objectContaining({
       eventType: 'lead.ready-for-delivery',
       id: deliveries[0]!.deliveryId,
-      data: { reference: captured.leadId, email: 'a@b.example' },
+      data: { reference: captured.leadId, email: 'a@b.example', tel: '1' },
     }),
   ])
   listening.stop()

@@ -1,5 +1,6 @@
 import type { Installation } from '#proto/workspace/v1/workspace_pb.js'
-import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
+import eventList from '../../../contract/event-kinds.json' with { type: 'json' }
+import { leadEventTypes } from '../../../contract/lead-event-types.ts'
 import { websiteName } from '../installations/installation-words.ts'
 import { SelectField, Toggle } from '../ui/form.tsx'
 import { Facts } from '../ui/page.tsx'
