@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useRef, useState } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
 import type { Failure } from '../failures.ts'
 import { Picture } from './avatar.tsx'
 import { FieldNotes } from './form.tsx'
@@ -20,7 +19,6 @@ interface PictureFieldProps {
 
 /** Shows a picture, with buttons that replace and remove it. Changes are saved at once. */
 export function PictureField({ label, hint, shape, initials, url, onSave }: PictureFieldProps) {
-  const { announcer } = useConsole()
   const { busy, failure, run, clear } = useAction()
   const [problem, setProblem] = useState('')
   const file = useRef<HTMLInputElement>(null)
@@ -28,9 +26,7 @@ export function PictureField({ label, hint, shape, initials, url, onSave }: Pict
   const id = useId()
   const error = problem || (failure && failureText(failure))
 
-  const save = async (image: Uint8Array, done: string) => {
-    if (await run(() => onSave({ image, gatewayOrigin: location.origin }))) announcer.say(done)
-  }
+  const save = (image: Uint8Array, done: string) => run(() => onSave({ image, gatewayOrigin: location.origin }), done)
 
   async function upload() {
     const chosen = file.current!.files?.[0]
