@@ -39,7 +39,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         </a>
         <h2 tabIndex={-1}>Visitor</h2>
       </header>
-      {!session && !thread.hasNoSession.value ? (
+      {session === undefined ? (
         <Loading label="Loading visitor details" />
       ) : (
         <div class="details-body">
@@ -152,21 +152,23 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
 function IdentitySection({ session }: { session: Session }) {
   const { identityState, displayName, externalSubject, verifiedAt, context } = session
   const facts = Object.entries(context ?? {})
-  const isVerified = identityState === 'verified'
+  if (identityState !== 'verified')
+    return (
+      <Folded title="Identity">
+        <p class="hint">Anonymous. The site has not verified this visitor.</p>
+      </Folded>
+    )
   return (
-    <Folded title="Identity" open={isVerified} tag={isVerified && <span class="tag ok">Verified</span>}>
-      {!isVerified && <p class="hint">Anonymous. The site has not verified this visitor.</p>}
-      {isVerified && (
-        <Facts
-          of={[
-            ['Name', displayName],
-            ['Subject', externalSubject && <code>{externalSubject}</code>],
-            ['Verified', verifiedAt && <When at={verifiedAt} />],
-            ...facts.map(([key, value]) => [key, String(value)] as const),
-          ]}
-        />
-      )}
-      {isVerified && facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
+    <Folded title="Identity" open tag={<span class="tag ok">Verified</span>}>
+      <Facts
+        of={[
+          ['Name', displayName],
+          ['Subject', externalSubject && <code>{externalSubject}</code>],
+          ['Verified', verifiedAt && <When at={verifiedAt} />],
+          ...facts.map(([key, value]) => [key, String(value)] as const),
+        ]}
+      />
+      {facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
     </Folded>
   )
 }
