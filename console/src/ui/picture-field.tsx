@@ -103,9 +103,9 @@ async function encodePicture(file: Blob, shape: PictureShape): Promise<Uint8Arra
   const canvas = drawSquare(bitmap, shape)
   bitmap.close()
   for (const { type, quality, maxBytes } of encodings) {
-    const encoded = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, type, quality))
+    const encoded = await canvas.convertToBlob({ type, quality })
     // A browser that cannot encode a type returns PNG.
-    if (encoded?.type === type && encoded.size <= maxBytes) return new Uint8Array(await encoded.arrayBuffer())
+    if (encoded.type === type && encoded.size <= maxBytes) return new Uint8Array(await encoded.arrayBuffer())
   }
   return undefined
 }
@@ -116,16 +116,16 @@ function sideAround(width: number, height: number) {
   return longest > 1.2 * Math.min(width, height) ? Math.ceil(Math.hypot(width, height)) : longest
 }
 
-function drawSquare(bitmap: ImageBitmap, shape: PictureShape): HTMLCanvasElement {
+function drawSquare(bitmap: ImageBitmap, shape: PictureShape) {
   const { width, height } = bitmap
   const square = shape === 'face' ? Math.min(width, height) : sideAround(width, height)
-  const canvas = document.createElement('canvas')
-  canvas.width = canvas.height = Math.min(square, sidePixels[shape])
-  const scale = canvas.width / square
+  const side = Math.min(square, sidePixels[shape])
+  const canvas = new OffscreenCanvas(side, side)
+  const scale = side / square
   const context = canvas.getContext('2d')!
   // Without this background, the initials behind a transparent picture would be visible.
   context.fillStyle = '#fff'
-  context.fillRect(0, 0, canvas.width, canvas.width)
+  context.fillRect(0, 0, side, side)
   context.imageSmoothingQuality = 'high'
   const [left, top] = [((square - width) / 2) * scale, ((square - height) / 2) * scale]
   context.drawImage(bitmap, left, top, width * scale, height * scale)
