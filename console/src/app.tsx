@@ -53,7 +53,8 @@ export function App(props: AppProps) {
 function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession }) {
   const { api, holder, router } = app
   const context = useMemo<Console & { stops: (() => void)[] }>(() => {
-    const drafts = createDrafts(tabStore, `${session.workspaceId} ${session.operator}`)
+    const owner = `${session.workspaceId} ${session.operator}`
+    const drafts = createDrafts(tabStore, owner)
     const outbox = createOutbox({
       messaging: api.messaging,
       drafts,
@@ -65,7 +66,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const listening = listeningLifecycle(pageLifecycle, hasAlerts, navigator.locks)
     const inbox = createInbox({
       api,
-      me: () => session.operator,
+      me: session.operator,
       filter: router.filter,
       setFilter: router.setFilter,
       defaultQueue: router.defaultQueue,
@@ -75,7 +76,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       browserEvents: window,
     })
     const report = session.account ? api.operators.reportAttention : undefined
-    const page = createPageAlerts({ inbox, router, owner: `${session.workspaceId} ${session.operator}`, report })
+    const page = createPageAlerts({ inbox, router, owner, report })
     const stops = [
       inbox.stop,
       page.stop,

@@ -5,24 +5,23 @@ import { App } from './app.tsx'
 import { createAnnouncer } from './console-context.ts'
 import { addIdempotencyKeys } from './operations.ts'
 import { createRouter } from './router.ts'
-import { createSessionCalls, createSessionHolder, takeSignInFragment } from './session.ts'
+import { createSessionCalls, createSessionHolder, type ProviderProblem, takeSignInFragment } from './session.ts'
 import { createShortcuts } from './shortcuts.ts'
 import './styles/index.css'
 
 const holder = createSessionHolder(createSessionCalls(fetch.bind(window)), new BroadcastChannel('service.console'))
-const found = openFragment()
+const isSignedIn = openFragment()
 // A sign-in link that is opened in a tab of the console changes only the fragment.
 window.addEventListener('hashchange', openFragment)
-void (found === 'signed-in' ? holder.loadNew() : holder.load())
+void (isSignedIn ? holder.loadNew() : holder.load())
 
+/** Returns true after a sign-in at the identity provider. */
 function openFragment() {
-  const fragment = takeSignInFragment(window)
-  if (typeof fragment === 'object') {
-    if ('link' in fragment) holder.link.value = fragment.link
-    else if ('mailLink' in fragment) holder.mailLink.value = fragment.mailLink
-    else holder.providerProblem.value = fragment.problem
-  }
-  return fragment
+  const { name, value } = takeSignInFragment(window)
+  if (name === 'sign-in') holder.link.value = value
+  if (name === 'confirm-mail') holder.mailLink.value = value
+  if (name === 'sign-in-failed') holder.providerProblem.value = value as ProviderProblem
+  return name === 'signed-in'
 }
 const api = createApi(
   createConnectTransport({

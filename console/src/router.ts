@@ -96,8 +96,6 @@ export function placeOf(route: Route) {
   return [route.view, ...values].join(' ')
 }
 
-export const conversationPath = (conversationId: string) => pathOf({ view: 'conversation', conversationId })
-
 export type Router = ReturnType<typeof createRouter>
 
 export function createRouter(window: Window) {
@@ -114,9 +112,8 @@ export function createRouter(window: Window) {
   let lastFilter: InboxFilter = {}
   const named = computed((): InboxFilter => {
     const shown = route.value
-    if (shown.view !== 'inbox' && shown.view !== 'conversation') return lastFilter
-    const next = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
-    if (JSON.stringify(next) !== JSON.stringify(lastFilter)) lastFilter = next
+    if (shown.view === 'inbox' || shown.view === 'conversation')
+      lastFilter = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
     return lastFilter
   })
   const filter = computed((): InboxFilter => ({ ...named.value, queue: named.value.queue ?? defaultQueue.value }))

@@ -163,13 +163,16 @@ describe('the secret of a sign-in link', () => {
   }
 
   it('is taken from the fragment and removed from the address', () => {
-    expect(open('#sign-in=abc_-1')).toEqual({ found: { link: 'abc_-1' }, replaced: ['/console/leads?a=1'] })
+    expect(open('#sign-in=abc_-1')).toEqual({
+      found: { name: 'sign-in', value: 'abc_-1' },
+      replaced: ['/console/leads?a=1'],
+    })
   })
 
   it.each(['', '#', '#main', '#sign-in=', '#sign-in=a%20b', '#sign-in=<x>'])(
     'is not found in the fragment %j',
     (hash) => {
-      expect(open(hash)).toEqual({ found: undefined, replaced: [] })
+      expect(open(hash)).toEqual({ found: { value: '' }, replaced: [] })
     },
   )
 })

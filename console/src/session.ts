@@ -84,10 +84,6 @@ export function createSessionHolder(calls: SessionCalls, channel: TabChannel) {
     loading.value = undefined
   }
 
-  async function signIn(credential: Credential, names: SignInNames): Promise<CallFailure | undefined> {
-    return accept(await calls.signIn(credential, names))
-  }
-
   function accept(result: CallResult<WorkspaceSession>): CallFailure | undefined {
     if (typeof result !== 'object') return result
     link.value = undefined
@@ -145,7 +141,7 @@ export function createSessionHolder(calls: SessionCalls, channel: TabChannel) {
       tell({ name: 'session-changed' })
     },
     load,
-    signIn,
+    signIn: async (credential: Credential, names: SignInNames) => accept(await calls.signIn(credential, names)),
     signInWithPasskey: async (response: object) => accept(await calls.signInWithPasskey(response)),
     signOut,
     draftsOfAllTabs,
@@ -162,25 +158,16 @@ export function createSessionHolder(calls: SessionCalls, channel: TabChannel) {
   }
 }
 
-/** The sign-in link in the URL's fragment, or the result of a sign-in at the identity provider. */
-type SignInFragment = { link: string } | { mailLink: string } | { problem: ProviderProblem } | 'signed-in'
-
-/** Reads the fragment, and removes it from the address and from the history of this tab. */
-export function takeSignInFragment({
-  location,
-  history,
-}: Pick<Window, 'location' | 'history'>): SignInFragment | undefined {
-  const found = readFragment(location.hash)
-  if (found !== undefined) history.replaceState(null, '', location.pathname + location.search)
-  return found
-}
-
-function readFragment(hash: string): SignInFragment | undefined {
-  if (hash === '#signed-in') return 'signed-in'
-  const [, name, value = ''] = /^#(sign-in|sign-in-failed|confirm-mail)=([\w-]+)$/.exec(hash) ?? []
-  if (name === 'sign-in') return { link: value }
-  if (name === 'confirm-mail') return { mailLink: value }
-  return name === 'sign-in-failed' ? { problem: value as ProviderProblem } : undefined
+/**
+ * Reads what a mailed link or the identity provider has put into the fragment, and removes it from the
+ * address and from the history of this tab.
+ */
+export function takeSignInFragment({ location, history }: Pick<Window, 'location' | 'history'>) {
+  const { hash, pathname, search } = location
+  const [, name, value = ''] =
+    /^#(sign-in|sign-in-failed|confirm-mail)=([\w-]+)$/.exec(hash) ?? /^#(signed-in)$/.exec(hash) ?? []
+  if (name) history.replaceState(null, '', pathname + search)
+  return { name, value }
 }
 
 /** An operator's session. The browser keeps its secret in a cookie that scripts cannot read. */

@@ -26,7 +26,7 @@ import { formatDistance } from './time.ts'
 import { Picture } from './ui/avatar.tsx'
 import { ActionDialog, Dialog } from './ui/dialog.tsx'
 import { Toggle } from './ui/form.tsx'
-import { type Loaded, useLoad } from './ui/load.tsx'
+import { useLoad } from './ui/load.tsx'
 import { Empty, Icon, IconButton, Notice, Page } from './ui/page.tsx'
 import { PictureField } from './ui/picture-field.tsx'
 import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
@@ -45,6 +45,7 @@ export function Shell() {
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.id])
   const route = router.route.value
   const area = areaOf(route)
+  const View = views[route.view] as (props: Record<string, unknown>) => JSX.Element
   const unanswered = inbox.unanswered.value
   const pathOfArea = (view: (typeof areas)[number]['view']) =>
     view === 'inbox' ? router.inFilter() : pathOf({ view } as KnownRoute)
@@ -142,7 +143,8 @@ export function Shell() {
         </div>
       </nav>
       <main id="main" class="main" ref={main} tabIndex={-1}>
-        {(views[route.view] as (...of: object[]) => JSX.Element)(route, workspace)}
+        {/* The list of the inbox stays when a conversation is opened. */}
+        <View key={area?.view === 'inbox' ? 'inbox' : placeOf(route)} {...route} onRenamed={workspace.reload} />
       </main>
       {problem && (
         <Dialog title={alertProblems[problem].title} onClose={() => setProblem(undefined)}>
@@ -155,30 +157,31 @@ export function Shell() {
   )
 }
 
+/** Each view gets the parameters of its address. */
 const views: {
-  [Name in Route['view']]: (route: Extract<Route, { view: Name }>, workspace: Loaded<unknown>) => JSX.Element
+  [Name in Route['view']]: (props: Extract<Route, { view: Name }> & { onRenamed: () => void }) => JSX.Element
 } = {
-  inbox: () => <InboxView />,
-  conversation: (route) => <InboxView {...route} />,
-  installations: () => <InstallationsView />,
-  installation: ({ siteKey, tab }) => <InstallationView key={siteKey} siteKey={siteKey} tab={tab} />,
-  leads: () => <LeadsView />,
-  lead: ({ leadId }) => <LeadView key={leadId} leadId={leadId} />,
-  deliveries: (route) => <DeliveriesView {...route} />,
-  delivery: ({ deliveryId }) => <DeliveryView key={deliveryId} deliveryId={deliveryId} />,
-  subscriptions: () => <SubscriptionsView />,
-  'new-subscription': () => <NewSubscriptionView isHook={false} />,
-  'new-hook': () => <NewSubscriptionView isHook />,
-  subscription: ({ subscriptionId }) => <SubscriptionView key={subscriptionId} subscriptionId={subscriptionId} />,
-  changes: () => <ChangesView />,
-  suppressions: () => <SuppressionsView />,
-  'suppression-import': () => <SuppressionImportView />,
-  workspace: (_, workspace) => <WorkspaceView onRenamed={workspace.reload} />,
-  replies: () => <SavedRepliesView />,
-  people: () => <PeopleView />,
-  team: () => <TeamView />,
-  report: () => <ReportView />,
-  unknown: () => <NotFound />,
+  inbox: InboxView,
+  conversation: InboxView,
+  installations: InstallationsView,
+  installation: InstallationView,
+  leads: LeadsView,
+  lead: LeadView,
+  deliveries: DeliveriesView,
+  delivery: DeliveryView,
+  subscriptions: SubscriptionsView,
+  'new-subscription': NewSubscriptionView,
+  'new-hook': NewSubscriptionView,
+  subscription: SubscriptionView,
+  changes: ChangesView,
+  suppressions: SuppressionsView,
+  'suppression-import': SuppressionImportView,
+  workspace: WorkspaceView,
+  replies: SavedRepliesView,
+  people: PeopleView,
+  team: TeamView,
+  report: ReportView,
+  unknown: NotFound,
 }
 
 function NotFound() {

@@ -40,9 +40,8 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
   const [ways, setWays] = useState({ provider: false, mail: false })
   const [opened, setOpened] = useState<LinkDescription>()
   const [mailed, setMailed] = useState(false)
-  const [token, setToken] = useState('')
-  const [mail, setMail] = useState('')
-  const [name, setName] = useState(localStore.getItem(nameKey) ?? '')
+  const [draft, setDraft] = useState({ token: '', mail: '', name: localStore.getItem(nameKey) ?? '' })
+  const { token, mail, name } = draft
   const [workspace, setWorkspace] = useState<string>()
   const link = holder.link.value
   const isLink = Boolean(link)
@@ -125,7 +124,11 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     event.preventDefault()
     void act(event)
   }
-  const errorOf = (field: Problem['field']) => (problem?.field === field ? problem?.text : undefined)
+  const field = (of: keyof typeof draft) => ({
+    value: draft[of],
+    error: problem?.field === of ? problem.text : undefined,
+    onChange: (value: string) => setDraft((before) => ({ ...before, [of]: value })),
+  })
   return (
     <main class="sign-in">
       <form class="card sign-in-card" ref={form} onSubmit={submit} noValidate autocomplete="off">
@@ -163,12 +166,10 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
             {ways.mail && !mailed && (
               <TextField
                 label="Mail address"
-                error={errorOf('mail')}
                 type="email"
                 autocomplete="email"
                 maxLength={254}
-                value={mail}
-                onChange={setMail}
+                {...field('mail')}
                 onKeyDown={onEnter(mailLink)}
                 beside={<Button disabled={isBusy} onClick={mailLink} text="Mail me a link" />}
               />
@@ -177,13 +178,11 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
             <TextField
               label="Or paste a token"
               hint="For programs and administrators."
-              error={errorOf('token')}
               class="input mono secret-input"
               rows={3}
               spellcheck={false}
               autocapitalize="off"
-              value={token}
-              onChange={setToken}
+              {...field('token')}
               onKeyDown={onEnter(submit)}
             />
           </>
@@ -201,12 +200,10 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
           <TextField
             label="Your name"
             hint="Visitors see this name with your replies."
-            error={errorOf('name')}
             required
             maxLength={128}
             autocomplete="name"
-            value={name}
-            onChange={setName}
+            {...field('name')}
           />
         )}
         <Button kind={isLink ? 'primary wide' : 'wide'} type="submit" disabled={isBusy} text="Sign in" />

@@ -8,7 +8,7 @@ import { statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
 import { namedFields } from './leads/lead-titles.ts'
 import { addIdempotencyKeys } from './operations.ts'
-import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
+import { type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
 import { countOfDeliveries, destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
 import { countOf, formatFull, formatShort, formatTime } from './time.ts'
 
@@ -38,7 +38,7 @@ describe('the parser of routes', () => {
     expect(parseRoute('/console/')).toEqual({ view: 'inbox' })
     expect(parseRoute('/console/elsewhere')).toEqual({ view: 'unknown' })
     expect(parseRoute('/console/conversations/%')).toMatchObject({ conversationId: '%' })
-    expect(conversationPath('cnv_1')).toBe('/console/conversations/cnv_1')
+    expect(pathOf({ view: 'conversation', conversationId: 'cnv_1' })).toBe('/console/conversations/cnv_1')
   })
 })
 

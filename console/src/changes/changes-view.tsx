@@ -1,4 +1,3 @@
-import type { PolicyChange } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { fieldWords } from '../failures.ts'
 import { backTo } from '../router.ts'
@@ -60,26 +59,24 @@ export function ChangesView() {
       lead="Who changed websites, connections, the do-not-contact list and bans."
     >
       <PagedList list={list} what="changes" empty={<Empty icon="info" title="No changes yet" />}>
-        {(change) => <ChangeRow key={change.changeId} change={change} by={nameOf(change.actor)} />}
+        {({ changeId, action, actor, at, target, confirmed, settings }) => (
+          <li key={changeId} class="table-row">
+            <span class="table-main">
+              <span class="table-title">{actionText(action)}</span>
+              {settings.length > 0 && (
+                <span class="hint breakable">
+                  {settings.map(({ name, value }) => `${fieldWords(name.split('.'))}: ${valueText(value)}`).join(', ')}
+                </span>
+              )}
+              <span class="hint breakable">
+                by {nameOf(actor)} {target && <code>· {target}</code>}
+              </span>
+            </span>
+            {!confirmed && <span class="tag warn">Result unknown</span>}
+            <When at={at} full />
+          </li>
+        )}
       </PagedList>
     </Page>
-  )
-}
-
-function ChangeRow({ change, by }: { change: PolicyChange; by: string }) {
-  const { action, at, target, confirmed } = change
-  const settings = change.settings.map(({ name, value }) => `${fieldWords(name.split('.'))}: ${valueText(value)}`)
-  return (
-    <li class="table-row">
-      <span class="table-main">
-        <span class="table-title">{actionText(action)}</span>
-        {settings.length > 0 && <span class="hint breakable">{settings.join(', ')}</span>}
-        <span class="hint breakable">
-          by {by} {target && <code>· {target}</code>}
-        </span>
-      </span>
-      {!confirmed && <span class="tag warn">Result unknown</span>}
-      <When at={at} full />
-    </li>
   )
 }

@@ -1,4 +1,3 @@
-import { useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole, useShortcuts } from '../console-context.ts'
@@ -87,21 +86,13 @@ export function ConversationView({ conversationId, details, message }: Conversat
 
 /** Marks messages as read while the page is visible and has the focus. */
 function useVisibility(thread: Thread) {
+  const update = () => thread.setVisible(!document.hidden && document.hasFocus())
   useEffect(() => {
     const controller = new AbortController()
-    const update = () => thread.setVisible(isVisible())
-    update()
     for (const name of ['focus', 'blur']) window.addEventListener(name, update, controller)
     document.addEventListener('visibilitychange', update, controller)
-    return () => {
-      controller.abort()
-      thread.setVisible(false)
-    }
-  }, [thread])
-  useSignalEffect(() => {
-    // Runs again when the first messages have loaded, so that they are marked as read.
-    if (!thread.loading.value) thread.setVisible(isVisible())
-  })
+    return () => controller.abort()
+  }, [])
+  // Marks the first messages when they have loaded.
+  useEffect(update, [thread.loading.value])
 }
-
-const isVisible = () => document.visibilityState === 'visible' && document.hasFocus()

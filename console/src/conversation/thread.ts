@@ -47,9 +47,8 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   const failure = signal<Failure | undefined>(undefined)
   /** Names of the colleagues who are typing. An empty name stands for the visitor. */
   const typists = signal<readonly string[]>([])
-  const session = signal<Session | undefined>(undefined)
-  /** True if the service has no session of this visitor. */
-  const hasNoSession = signal(false)
+  /** Undefined until it is known. Null if the service has no session of this visitor. */
+  const session = signal<Session | null | undefined>(undefined)
   /** Number of received events about requests. Each increase reloads the list of requests. */
   const commandChanges = signal(0)
   /** Number of closings after a reply of this view. */
@@ -163,8 +162,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   async function refreshSession() {
     const sessionId = conversation.value?.sessionId
     const found = sessionId ? await sessions.getSession({ sessionId }).catch(() => undefined) : undefined
-    if (found?.session && !stopped) session.value = found.session
-    hasNoSession.value = !session.value
+    if (!stopped) session.value = found?.session ?? session.value ?? null
   }
 
   function onChange(next: Conversation, events: InboxEvent[]) {
@@ -305,7 +303,6 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
     failure,
     typists,
     session,
-    hasNoSession,
     commandChanges,
     closings,
     outgoing,

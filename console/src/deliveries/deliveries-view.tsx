@@ -1,4 +1,3 @@
-import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { waitOf } from '../../../contract/delivery-waits.ts'
 import { useConsole } from '../console-context.ts'
@@ -79,52 +78,36 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours }: 
         <SelectField label="Created" options={[['', 'Any time'], ...periods]} {...filter('hours')} />
       </div>
       <PagedList list={list} what="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
-        {(delivery) => (
-          <DeliveryRow
-            key={delivery.deliveryId}
-            delivery={delivery}
-            destination={destinations.names.get(delivery.subscriptionId)}
-            lead={titleOf(delivery.leadId)}
-            onRetried={list.reload}
-          />
-        )}
+        {({ deliveryId, subscriptionId, leadId, status, latestAttempt, updatedAt }) => {
+          const destination = destinations.names.get(subscriptionId)
+          // An attempt without an outcome has not been made yet.
+          const outcome = latestAttempt && outcomeText(latestAttempt)
+          const lead = titleOf(leadId)
+          return (
+            <li key={deliveryId} class="table-line">
+              <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
+                <StatusTag status={status} tries={latestAttempt?.attemptNumber} />
+                <span class="table-main">
+                  <span class="table-title breakable">{destination ?? subscriptionId}</span>
+                  <span class="table-sub ellipsis">
+                    {outcome && `${outcome} · attempt ${latestAttempt.attemptNumber} · `}
+                    {lead ? <bdi>{lead}</bdi> : eventText(latestAttempt?.eventType)}
+                  </span>
+                  {latestAttempt?.responseText && (
+                    <span class="table-sub ellipsis">
+                      Answer: <bdi>{latestAttempt.responseText}</bdi>
+                    </span>
+                  )}
+                </span>
+                <When at={updatedAt} />
+              </a>
+              {latestAttempt && (
+                <RetryButton attempt={latestAttempt} of={`to ${destination}`} onRetried={list.reload} />
+              )}
+            </li>
+          )
+        }}
       </PagedList>
     </Page>
-  )
-}
-
-interface DeliveryRowProps {
-  delivery: Delivery
-  destination: string | undefined
-  /** Title of the lead. Empty if the delivery has no lead. */
-  lead: string
-  onRetried: () => Promise<unknown>
-}
-
-function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProps) {
-  const { deliveryId, subscriptionId, status, latestAttempt, updatedAt } = delivery
-  // An attempt without an outcome has not been made yet.
-  const outcome = latestAttempt && outcomeText(latestAttempt)
-  const answer = latestAttempt?.responseText
-  return (
-    <li class="table-line">
-      <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
-        <StatusTag status={status} tries={latestAttempt?.attemptNumber} />
-        <span class="table-main">
-          <span class="table-title breakable">{destination ?? subscriptionId}</span>
-          <span class="table-sub ellipsis">
-            {outcome && `${outcome} · attempt ${latestAttempt.attemptNumber} · `}
-            {lead ? <bdi>{lead}</bdi> : eventText(latestAttempt?.eventType)}
-          </span>
-          {answer && (
-            <span class="table-sub ellipsis">
-              Answer: <bdi>{answer}</bdi>
-            </span>
-          )}
-        </span>
-        <When at={updatedAt} />
-      </a>
-      {latestAttempt && <RetryButton attempt={latestAttempt} of={`to ${destination}`} onRetried={onRetried} />}
-    </li>
   )
 }

@@ -5,7 +5,7 @@ import { useConsole, useShortcuts } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
 import { snippetOf } from '../installations/installation-words.ts'
 import { useInstallations } from '../installations/update.ts'
-import { pathOf } from '../router.ts'
+import { type InboxFilter, pathOf } from '../router.ts'
 import { CopyButton } from '../ui/dialog.tsx'
 import { Segments, Select } from '../ui/form.tsx'
 import { useLoad, useRowKeys } from '../ui/load.tsx'
@@ -14,7 +14,7 @@ import { ConversationRow } from './conversation-row.tsx'
 import { type Queue, queueOf, queues } from './inbox-filter.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
 
-interface InboxViewProps {
+interface InboxViewProps extends InboxFilter {
   conversationId?: string | undefined
   /** `details` shows the visitor's details. */
   part?: string | undefined

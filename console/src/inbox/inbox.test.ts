@@ -54,7 +54,7 @@ async function openInbox(filterAtStart: InboxFilter = {}) {
   const filter = signal<InboxFilter>({ queue: 'open', ...filterAtStart })
   const inbox = createInbox({
     api: { messaging } as never,
-    me: () => 'Ada',
+    me: 'Ada',
     filter,
     setFilter: (change) => {
       filter.value = { ...filter.value, ...change }

@@ -73,7 +73,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
   const { clock } = platform
   const conversations = signal<ReadonlyMap<string, Conversation>>(new Map())
   const lists = signal<ReadonlyMap<string, List>>(new Map())
-  const keyOf = (wanted: InboxFilter) => JSON.stringify(listRequest(wanted, me()))
+  const keyOf = (wanted: InboxFilter) => JSON.stringify(listRequest(wanted, me))
   const shownKey = computed(() => keyOf(filter.value))
   const shownList = computed(() => lists.value.get(shownKey.value))
   const counts = signal<QueueCounts | undefined>(undefined)
@@ -118,7 +118,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisit
     const found: Conversation[] = []
     let pageToken: string | undefined
     for (let page = 0; page < pages; page += 1) {
-      const answer = await messaging.listConversations({ ...listRequest(wanted, me()), limit: pageSize, pageToken })
+      const answer = await messaging.listConversations({ ...listRequest(wanted, me), limit: pageSize, pageToken })
       found.push(...answer.conversations)
       counts.value = answer.counts
       pageToken = answer.nextPageToken

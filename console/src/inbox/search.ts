@@ -17,8 +17,8 @@ const statuses = {
 }
 
 export interface SearchDeps extends Pick<Api, 'messaging'> {
-  /** Returns the operator's id, which identifies their assignments. */
-  me: () => string
+  /** The operator's id, which identifies their assignments. */
+  me: string
   /** The filter of the address. */
   filter: ReadonlySignal<InboxFilter>
   setFilter(change: InboxFilter): void
@@ -55,7 +55,7 @@ export function createSearch({ messaging, me, filter, setFilter }: SearchDeps) {
           {
             query: text.trimStart(),
             status: statuses[status as keyof typeof statuses],
-            assignee: assigneeIn(me(), assignee === 'me', assignee !== 'anyone'),
+            assignee: assigneeIn(me, assignee === 'me', assignee !== 'anyone'),
             from: days > 0 ? hoursAgo(24 * days) : undefined,
             pageToken,
           },

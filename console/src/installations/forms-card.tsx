@@ -61,17 +61,68 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
       {!capabilities?.[`${name}Form`] && <p class="hint">Not shown to visitors: turned off above.</p>}
       {fields.length === 0 && <p class="hint">No fields yet.</p>}
       <ol class="stack">
-        {fields.map((field, index) => (
-          <FieldRow
-            key={field.key}
-            field={field}
-            isFirst={index === 0}
-            isLast={index === fields.length - 1}
-            onChange={(change) => edit.change(index, change)}
-            onMove={(step) => setFields(fields.toSpliced(index, 1).toSpliced(index + step, 0, field))}
-            onRemove={() => edit.remove(index)}
-          />
-        ))}
+        {fields.map((field, index) => {
+          const { key, name, label, type, required, maxLength } = field
+          const change = (changed: Partial<EditedField>) => edit.change(index, changed)
+          const move = (step: number) => setFields(fields.toSpliced(index, 1).toSpliced(index + step, 0, field))
+          const clamp = (length: number) => Math.min(maxFieldLength, Math.max(1, Math.trunc(length)))
+          return (
+            <li key={key} class="form-field">
+              <TextField label="Label" maxLength={128} value={label} onChange={(value) => change({ label: value })} />
+              <SelectField
+                label="Type"
+                value={type}
+                options={typeNames}
+                onChange={(value) => change({ type: value })}
+              />
+              <label class="line check">
+                <input
+                  type="checkbox"
+                  checked={required}
+                  onChange={(event) => change({ required: event.currentTarget.checked })}
+                />
+                Required
+              </label>
+              <div class="form-field-actions">
+                <IconButton
+                  icon="up"
+                  label={`Move ${label || 'this field'} up`}
+                  disabled={index === 0}
+                  onClick={() => move(-1)}
+                />
+                <IconButton
+                  icon="down"
+                  label={`Move ${label || 'this field'} down`}
+                  disabled={index === fields.length - 1}
+                  onClick={() => move(1)}
+                />
+                <IconButton icon="trash" label={`Remove ${label || 'this field'}`} onClick={() => edit.remove(index)} />
+              </div>
+              <details>
+                <summary>More</summary>
+                <div class="bar">
+                  <TextField
+                    label="Name in leads"
+                    class="input mono"
+                    maxLength={64}
+                    placeholder={nameOf(field)}
+                    value={name}
+                    onChange={(value) => change({ name: value })}
+                  />
+                  <TextField
+                    label="Max length"
+                    type="number"
+                    min={1}
+                    max={maxFieldLength}
+                    placeholder={String(defaultLengths[type] ?? '')}
+                    value={maxLength ?? ''}
+                    onChange={(value) => change({ maxLength: value === '' ? undefined : clamp(Number(value)) })}
+                  />
+                </div>
+              </details>
+            </li>
+          )
+        })}
       </ol>
       <div class="line">
         {fields.length === 0 && (
@@ -104,68 +155,3 @@ const nameOf = ({ name, label }: EditedField) =>
     .replace(/ +/g, '_')
     .toLowerCase()
     .slice(0, 64)
-
-interface FieldRowProps {
-  field: EditedField
-  isFirst: boolean
-  isLast: boolean
-  onChange: (change: Partial<EditedField>) => void
-  onMove: (step: number) => void
-  onRemove: () => void
-}
-
-function FieldRow({ field, isFirst, isLast, onChange, onMove, onRemove }: FieldRowProps) {
-  const { name, label, type, required, maxLength } = field
-  const clamp = (length: number) => Math.min(maxFieldLength, Math.max(1, Math.trunc(length)))
-  return (
-    <li class="form-field">
-      <TextField label="Label" maxLength={128} value={label} onChange={(value) => onChange({ label: value })} />
-      <SelectField label="Type" value={type} options={typeNames} onChange={(value) => onChange({ type: value })} />
-      <label class="line check">
-        <input
-          type="checkbox"
-          checked={required}
-          onChange={(event) => onChange({ required: event.currentTarget.checked })}
-        />
-        Required
-      </label>
-      <div class="form-field-actions">
-        <IconButton
-          icon="up"
-          label={`Move ${label || 'this field'} up`}
-          disabled={isFirst}
-          onClick={() => onMove(-1)}
-        />
-        <IconButton
-          icon="down"
-          label={`Move ${label || 'this field'} down`}
-          disabled={isLast}
-          onClick={() => onMove(1)}
-        />
-        <IconButton icon="trash" label={`Remove ${label || 'this field'}`} onClick={onRemove} />
-      </div>
-      <details>
-        <summary>More</summary>
-        <div class="bar">
-          <TextField
-            label="Name in leads"
-            class="input mono"
-            maxLength={64}
-            placeholder={nameOf(field)}
-            value={name}
-            onChange={(value) => onChange({ name: value })}
-          />
-          <TextField
-            label="Max length"
-            type="number"
-            min={1}
-            max={maxFieldLength}
-            placeholder={String(defaultLengths[type] ?? '')}
-            value={maxLength ?? ''}
-            onChange={(value) => onChange({ maxLength: value === '' ? undefined : clamp(Number(value)) })}
-          />
-        </div>
-      </details>
-    </li>
-  )
-}

@@ -48,7 +48,7 @@ function SnippetCard({ installation }: InstallationPart) {
 
 function OriginsCard(part: InstallationPart) {
   const { origins } = part.installation
-  const { failure, save } = useUpdate(part)
+  const { update } = useUpdate(part)
   return (
     <Card title="Addresses">
       <EntryList
@@ -58,11 +58,8 @@ function OriginsCard(part: InstallationPart) {
         problemOf={originProblem}
         hint="Only pages there can show the chat. Changes take effect at once. The last one stays."
         entries={origins}
-        onChange={(changed) => {
-          if (changed.length > 0) return save({ origins: changed }, 'Addresses saved.')
-        }}
+        onChange={(changed) => changed.length > 0 && update({ origins: changed }, 'Addresses saved.')}
       />
-      <FailureNotice failure={failure} />
     </Card>
   )
 }

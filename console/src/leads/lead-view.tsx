@@ -3,7 +3,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
-import { backTo, conversationPath, pathOf } from '../router.ts'
+import { backTo, pathOf } from '../router.ts'
 import { type Destination, nameOf, useDestinations } from '../subscriptions/destinations.ts'
 import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/form.tsx'
@@ -32,7 +32,10 @@ export function LeadView({ leadId }: { leadId: string }) {
                   ...namedFields(fields).map(([name, value]) => [name, multiLine(value)] as const),
                   ['Source', sourceText(source)],
                   ['Captured', <When at={createdAt} full />],
-                  ['Conversation', conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>],
+                  [
+                    'Conversation',
+                    conversationId && <a href={pathOf({ view: 'conversation', conversationId })}>Open conversation</a>,
+                  ],
                   ['Lead ID', <code>{leadId}</code>],
                 ]}
               />

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import type { Lead } from '#proto/lead/v1/lead_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
@@ -28,22 +27,20 @@ export function LeadsView() {
     <Page title={areaName('leads')} lead="Contact details from visitors.">
       <SearchBar label="E-mail address or telephone number" maxLength={254} mayBeEmpty onSearch={setContact} />
       <PagedList list={list} what="leads" empty={empty}>
-        {(lead) => <LeadRow key={lead.leadId} lead={lead} />}
+        {(lead) => {
+          const title = leadTitle(lead)
+          const others = namedFields(lead.fields).filter(([, value]) => value.trim() !== title)
+          return (
+            <li key={lead.leadId}>
+              <a class="table-row" href={pathOf({ view: 'lead', leadId: lead.leadId })}>
+                <RowText title={title}>{others.map(([name, value]) => `${name}: ${value}`).join(' · ')}</RowText>
+                <span class="tag">{sourceText(lead.source)}</span>
+                <When at={lead.createdAt} />
+              </a>
+            </li>
+          )
+        }}
       </PagedList>
     </Page>
-  )
-}
-
-function LeadRow({ lead }: { lead: Lead }) {
-  const title = leadTitle(lead)
-  const others = namedFields(lead.fields).filter(([, value]) => value.trim() !== title)
-  return (
-    <li>
-      <a class="table-row" href={pathOf({ view: 'lead', leadId: lead.leadId })}>
-        <RowText title={title}>{others.map(([name, value]) => `${name}: ${value}`).join(' · ')}</RowText>
-        <span class="tag">{sourceText(lead.source)}</span>
-        <When at={lead.createdAt} />
-      </a>
-    </li>
   )
 }

@@ -9,7 +9,7 @@ import { areaName } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
 import { SearchBar } from '../ui/form.tsx'
-import { HiddenData, type Loaded, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
+import { HiddenData, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
 import { Button, Card, Empty, Facts, FailureNotice, Notice, Page, RowText, When } from '../ui/page.tsx'
 
 interface Found {
@@ -153,25 +153,26 @@ function PersonCard({ person: { name, by } }: { person: Person }) {
         )
       }
     >
-      {erasure ? <Progress first={erasure} /> : <Held held={held} />}
+      {erasure ? (
+        <Progress first={erasure} />
+      ) : (
+        <WhenLoaded loaded={held} what="personal data">
+          {(lines) => {
+            const kinds = lines.map((line) => (JSON.parse(line) as { kind: string }).kind)
+            return lines.length === 0 ? (
+              <p>Nothing is stored about this person.</p>
+            ) : (
+              <Facts
+                of={kindNames.map(([kind, label]) => [
+                  label,
+                  kinds.filter((each) => each === kind).length || undefined,
+                ])}
+              />
+            )
+          }}
+        </WhenLoaded>
+      )}
     </Card>
-  )
-}
-
-function Held({ held }: { held: Loaded<string[]> }) {
-  return (
-    <WhenLoaded loaded={held} what="personal data">
-      {(lines) => {
-        const kinds = lines.map((line) => (JSON.parse(line) as { kind: string }).kind)
-        return lines.length === 0 ? (
-          <p>Nothing is stored about this person.</p>
-        ) : (
-          <Facts
-            of={kindNames.map(([kind, label]) => [label, kinds.filter((each) => each === kind).length || undefined])}
-          />
-        )
-      }}
-    </WhenLoaded>
   )
 }
 

@@ -7,7 +7,7 @@ import type { SubscriptionPart } from './destinations.ts'
 /** Shows the names of the custom headers. Values are never shown again. */
 export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, headers, droppedHeaders } = subscription
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const { failure, run } = useAction()
 
   /** Saves the list. Headers without a value keep their present value. */
@@ -35,7 +35,7 @@ export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
       )}
       <Entries
         of={headers.map(({ name, masked }) => [name, `${name}: ${masked}`])}
-        onRemove={(name) => run(() => save(others(name))).then((isDone) => isDone && announcer.say('Header removed.'))}
+        onRemove={(name) => run(() => save(others(name)), 'Header removed.')}
       />
       <FailureNotice failure={failure} />
       <Form

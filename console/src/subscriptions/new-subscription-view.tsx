@@ -8,7 +8,8 @@ import { formFields, ofLead } from './policy-fields.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
 
 /** Form for a new lead subscription, with the fields of the installations' forms, or for a new hook. */
-export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
+export function NewSubscriptionView({ view }: { view: 'new-subscription' | 'new-hook' }) {
+  const isHook = view === 'new-hook'
   const { api, router } = useConsole()
   const [created, setCreated] = useState<{ subscriptionId: string; secret: string }>()
   // Without the scope to read installations, the form begins without fields.

@@ -60,13 +60,19 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
 const isHookPurpose = (purpose: SubscriptionPurpose) => purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
 
 function StatusCard({ subscription, onChanged }: SubscriptionPart) {
-  const { api } = useConsole()
+  const { api, router } = useConsole()
   const { subscriptionId, status, disabledReason, heldDeliveries, purpose } = subscription
   const isEnabled = status === SubscriptionStatus.ENABLED
 
   function set(enabled: boolean) {
     const next = enabled ? SubscriptionStatus.ENABLED : SubscriptionStatus.DISABLED
     return api.leads.updateSubscription({ subscriptionId, status: next }).then(onChanged)
+  }
+
+  /** Sends a sample and opens its delivery. */
+  async function sendTest() {
+    const { attempt } = await api.leads.sendTestDelivery({ subscriptionId })
+    if (attempt) router.go(pathOf({ view: 'delivery', deliveryId: attempt.deliveryId }))
   }
 
   return (
@@ -84,7 +90,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
       }
     >
       {isEnabled ? (
-        <Notice tone="success" action={<TestButton subscriptionId={subscriptionId} />}>
+        <Notice tone="success" action={<ActionButton act={sendTest} done="Test sent." text="Send test" />}>
           {isHookPurpose(purpose) ? 'Enabled. Events are sent.' : 'Enabled. Leads are sent.'}
         </Notice>
       ) : (
@@ -101,16 +107,6 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
       )}
     </Card>
   )
-}
-
-/** Sends a sample and opens its delivery. */
-function TestButton({ subscriptionId }: Pick<Subscription, 'subscriptionId'>) {
-  const { api, router } = useConsole()
-  async function send() {
-    const { attempt } = await api.leads.sendTestDelivery({ subscriptionId })
-    if (attempt) router.go(pathOf({ view: 'delivery', deliveryId: attempt.deliveryId }))
-  }
-  return <ActionButton act={send} done="Test sent." text="Send test" />
 }
 
 function DeleteSubscription({ subscription: { subscriptionId, name, destinationUrl } }: SubscriptionPart) {

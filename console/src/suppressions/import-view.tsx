@@ -19,7 +19,7 @@ const maxFileBytes = 20 * 1024 * 1024
 
 /** The page that reads a text or CSV list of people who must not be contacted, and imports it. */
 export function SuppressionImportView() {
-  const { api, announcer } = useConsole()
+  const { api } = useConsole()
   const [{ text, fileName }, setList] = useState<{ text: string; fileName?: string }>({ text: '' })
   const [fileProblem, setFileProblem] = useState<string>()
   const [reason, setReason] = useState('')
@@ -41,10 +41,8 @@ export function SuppressionImportView() {
     replace({ text: await chosen.text(), fileName: chosen.name })
   }
 
-  async function start() {
-    const isComplete = await run(() => importEntries(api, list.entries, reason.trim(), progress, setProgress))
-    if (isComplete) announcer.say('Import finished.')
-  }
+  const start = () =>
+    run(() => importEntries(api, list.entries, reason.trim(), progress, setProgress), 'Import finished.')
 
   function reset() {
     replace({ text: '' })

@@ -90,14 +90,14 @@ interface MembersProps {
 }
 
 function Members({ members, mayManage, onChange }: MembersProps) {
-  const { api, session, announcer } = useConsole()
+  const { api, session } = useConsole()
   const { busy, failure, run } = useAction()
   const [link, setLink] = useState<{ name: string; secret: string }>()
   const setRole = ({ operatorId, name }: Operator, role: OperatorRole) =>
-    run(async () => {
-      await api.operators.setOperatorRole({ operatorId, role }).finally(onChange)
-      announcer.say(`${name} is now ${inSentence(roleNames[role])}.`)
-    })
+    run(
+      () => api.operators.setOperatorRole({ operatorId, role }).finally(onChange),
+      `${name} is now ${inSentence(roleNames[role])}.`,
+    )
   const createLink = ({ operatorId, name }: Operator) =>
     run(async () => setLink({ name, secret: (await api.operators.inviteOperator({ operatorId })).secret }))
   return (

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
 import { type FormOf, type FormOptions, TextField, useForm } from './form.tsx'
 import { useAction } from './load.tsx'
 import { Button, type ButtonProps, Card, FailureNotice, IconButton, type IconName } from './page.tsx'
@@ -124,17 +123,11 @@ interface ActionButtonProps extends ButtonProps {
 
 /** A button that runs an action, and shows its failure beside itself. */
 export function ActionButton({ kind = 'small', act, done, ...button }: ActionButtonProps) {
-  const { announcer } = useConsole()
   const { busy, failure, run } = useAction()
-  const click = () =>
-    run(async () => {
-      await act()
-      if (done) announcer.say(done)
-    })
   return (
     <>
       <FailureNotice failure={failure} />
-      <Button kind={kind} disabled={busy} onClick={click} {...button} />
+      <Button kind={kind} disabled={busy} onClick={() => run(act, done)} {...button} />
     </>
   )
 }

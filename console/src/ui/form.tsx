@@ -2,7 +2,6 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren, LooseInputHTMLAttributes, SelectHTMLAttributes } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useOneLine } from '../../../contract/line-ends.ts'
-import { useConsole } from '../console-context.ts'
 import { issueText } from '../failures.ts'
 import { formatNumber } from '../time.ts'
 import { useAction } from './load.tsx'
@@ -263,8 +262,8 @@ interface EntryListProps {
   read?: (text: string) => string
   problemOf: (entry: string) => string | undefined
   /**
-   * May resolve to false if the entries are not stored. The new entry is then put back into the
-   * field. Until it resolves, no other change is accepted, because it would undo this one.
+   * If it rejects, the error is shown, and the new entry is put back into the field. Until it
+   * resolves, no other change is accepted, because it would undo this one.
    */
   onChange: (entries: string[]) => unknown
   suggestions?: readonly string[]
@@ -277,16 +276,10 @@ export function EntryList({ read = (text) => text, suggestions = [], addsOnBlur 
   const listId = useId()
   const input = useRef<HTMLInputElement>(null)
   const [problem, setProblem] = useState<string>()
-  const { busy, run } = useAction()
+  const { busy, failure, run } = useAction()
 
   /** Resolves to false if the change is not stored, also because another change is being stored. */
-  async function change(changed: string[]) {
-    let stored: unknown
-    const hasRun = await run(async () => {
-      stored = await onChange(changed)
-    })
-    return hasRun && stored !== false
-  }
+  const change = (changed: string[]) => run(async () => onChange(changed))
 
   async function add() {
     const field = input.current
@@ -313,41 +306,44 @@ export function EntryList({ read = (text) => text, suggestions = [], addsOnBlur 
   }
 
   return (
-    <Field label={label} hint={hint} error={problem}>
-      {(attributes) => (
-        <>
-          <Entries of={entries.map((entry) => [entry, entry])} disabled={busy} onRemove={remove} />
-          <div class="copy-row">
-            <input
-              {...attributes}
-              ref={input}
-              class="input"
-              placeholder={placeholder}
-              list={suggestions.length > 0 ? listId : undefined}
-              autocomplete="off"
-              spellcheck={false}
-              // A typed entry is added when the field loses the focus, so that saving does not drop it.
-              onBlur={addsOnBlur ? () => afterPress(() => void add()) : undefined}
-              onKeyDown={(event) => {
-                if (event.key !== 'Enter') return
-                event.preventDefault()
-                addAndStay()
-              }}
-            />
-            <datalist id={listId}>
-              {suggestions
-                .filter((known) => !entries.includes(known))
-                .map((known) => (
-                  <option key={known} value={known} />
-                ))}
-            </datalist>
-            <Button disabled={busy} onClick={addAndStay}>
-              Add<span class="visually-hidden"> to {label}</span>
-            </Button>
-          </div>
-        </>
-      )}
-    </Field>
+    <>
+      <Field label={label} hint={hint} error={problem}>
+        {(attributes) => (
+          <>
+            <Entries of={entries.map((entry) => [entry, entry])} disabled={busy} onRemove={remove} />
+            <div class="copy-row">
+              <input
+                {...attributes}
+                ref={input}
+                class="input"
+                placeholder={placeholder}
+                list={suggestions.length > 0 ? listId : undefined}
+                autocomplete="off"
+                spellcheck={false}
+                // A typed entry is added when the field loses the focus, so that saving does not drop it.
+                onBlur={addsOnBlur ? () => afterPress(() => void add()) : undefined}
+                onKeyDown={(event) => {
+                  if (event.key !== 'Enter') return
+                  event.preventDefault()
+                  addAndStay()
+                }}
+              />
+              <datalist id={listId}>
+                {suggestions
+                  .filter((known) => !entries.includes(known))
+                  .map((known) => (
+                    <option key={known} value={known} />
+                  ))}
+              </datalist>
+              <Button disabled={busy} onClick={addAndStay}>
+                Add<span class="visually-hidden"> to {label}</span>
+              </Button>
+            </div>
+          </>
+        )}
+      </Field>
+      <FailureNotice failure={failure} />
+    </>
   )
 }
 
@@ -393,7 +389,6 @@ type FormState = Pick<FormOf<object>, 'element' | 'submit' | 'busy' | 'failure'>
 
 /** The draft of a form. Problems are shown after the first attempt to save. */
 export function useForm<Draft extends object>({ start, problemsOf, save, done, clears }: FormOptions<Draft>) {
-  const { announcer } = useConsole()
   const [draft, setDraft] = useState<Draft>(start)
   const [saved, setSaved] = useState(draft)
   const [isChecked, setChecked] = useState(false)
@@ -421,8 +416,7 @@ export function useForm<Draft extends object>({ start, problemsOf, save, done, c
     setChecked(true)
     const invalid = element.current!.querySelector<HTMLElement>('input:invalid')
     if (invalid) return invalid.focus()
-    if (Object.values(problems).some(Boolean) || !(await run(() => save(draft, edited)))) return
-    if (done) announcer.say(done)
+    if (Object.values(problems).some(Boolean) || !(await run(() => save(draft, edited), done))) return
     setChecked(false)
     if (clears) setDraft(saved)
     else setSaved(draft)

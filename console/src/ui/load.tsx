@@ -173,18 +173,20 @@ export function PagedList<T>({ list, what, empty, children, everyMs = pollMs }: 
   )
 }
 
-/** `run` runs one call at a time and ignores others meanwhile. */
+/** `run` runs one call at a time and ignores others meanwhile. Screen readers say `done` when it has succeeded. */
 export function useAction() {
+  const { announcer } = useConsole()
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
   const running = useRef(false)
-  async function run(call: () => Promise<unknown>) {
+  async function run(call: () => Promise<unknown>, done?: string) {
     if (running.current) return false
     running.current = true
     setBusy(true)
     setFailure(undefined)
     try {
       await call()
+      if (done) announcer.say(done)
       return true
     } catch (error) {
       setFailure(describeFailure(error))

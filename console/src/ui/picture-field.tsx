@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useRef, useState } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
 import type { Failure } from '../failures.ts'
 import { Picture } from './avatar.tsx'
 import { FieldNotes } from './form.tsx'
@@ -20,7 +19,6 @@ interface PictureFieldProps {
 
 /** Shows a picture, with buttons that replace and remove it. Changes are saved at once. */
 export function PictureField({ label, hint, shape, initials, url, onSave }: PictureFieldProps) {
-  const { announcer } = useConsole()
   const { busy, failure, run, clear } = useAction()
   const [problem, setProblem] = useState('')
   const file = useRef<HTMLInputElement>(null)
@@ -28,9 +26,7 @@ export function PictureField({ label, hint, shape, initials, url, onSave }: Pict
   const id = useId()
   const error = problem || (failure && failureText(failure))
 
-  const save = async (image: Uint8Array, done: string) => {
-    if (await run(() => onSave({ image, gatewayOrigin: location.origin }))) announcer.say(done)
-  }
+  const save = (image: Uint8Array, done: string) => run(() => onSave({ image, gatewayOrigin: location.origin }), done)
 
   async function upload() {
     const chosen = file.current!.files?.[0]
@@ -107,9 +103,9 @@ async function encodePicture(file: Blob, shape: PictureShape): Promise<Uint8Arra
   const canvas = drawSquare(bitmap, shape)
   bitmap.close()
   for (const { type, quality, maxBytes } of encodings) {
-    const encoded = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, type, quality))
+    const encoded = await canvas.convertToBlob({ type, quality })
     // A browser that cannot encode a type returns PNG.
-    if (encoded?.type === type && encoded.size <= maxBytes) return new Uint8Array(await encoded.arrayBuffer())
+    if (encoded.type === type && encoded.size <= maxBytes) return new Uint8Array(await encoded.arrayBuffer())
   }
   return undefined
 }
@@ -120,16 +116,16 @@ function sideAround(width: number, height: number) {
   return longest > 1.2 * Math.min(width, height) ? Math.ceil(Math.hypot(width, height)) : longest
 }
 
-function drawSquare(bitmap: ImageBitmap, shape: PictureShape): HTMLCanvasElement {
+function drawSquare(bitmap: ImageBitmap, shape: PictureShape) {
   const { width, height } = bitmap
   const square = shape === 'face' ? Math.min(width, height) : sideAround(width, height)
-  const canvas = document.createElement('canvas')
-  canvas.width = canvas.height = Math.min(square, sidePixels[shape])
-  const scale = canvas.width / square
+  const side = Math.min(square, sidePixels[shape])
+  const canvas = new OffscreenCanvas(side, side)
+  const scale = side / square
   const context = canvas.getContext('2d')!
   // Without this background, the initials behind a transparent picture would be visible.
   context.fillStyle = '#fff'
-  context.fillRect(0, 0, canvas.width, canvas.width)
+  context.fillRect(0, 0, side, side)
   context.imageSmoothingQuality = 'high'
   const [left, top] = [((square - width) / 2) * scale, ((square - height) / 2) * scale]
   context.drawImage(bitmap, left, top, width * scale, height * scale)

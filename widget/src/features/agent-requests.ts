@@ -11,7 +11,6 @@ import type {
   ScreenshotConsent,
   StreamEvent,
   UploadedScreenshot,
-  UploadTerms,
 } from '../vocabulary/types.ts'
 import type { PartsWithPresence } from './presence.ts'
 
@@ -79,7 +78,10 @@ export function createAgentRequests(parts: PartsWithPresence) {
         const request = find(requestId, 'screenshot')
         const answer = await acknowledge(request, consent)
         if (consent !== 'granted') end(request, `screenshot.${consent}`)
-        else change(request, { ...termsOf(request, answer.upload), state: 'granted' })
+        else {
+          const { upload } = answer
+          change(request, { upload, expiresAtMs: timeOf(upload?.expiresAt, request.expiresAtMs), state: 'granted' })
+        }
         return answer
       })
     },
@@ -152,14 +154,13 @@ export function createAgentRequests(parts: PartsWithPresence) {
     // Pending, or handled earlier.
     if (records.current().handled.includes(id) || pendingOf(id)) return
     const text = (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? value : undefined)
-    const expiresAtMs = Date.parse(String(data.expiresAt)) + aheadMs()
     const request: AgentRequest = {
       id,
       kind,
       url: text(data.url),
       label: text(data.label),
       purpose: text(data.purpose),
-      expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : clock.now() + reportWithinMs,
+      expiresAtMs: timeOf(data.expiresAt, clock.now() + reportWithinMs),
       state: 'requested',
     }
     if (request.expiresAtMs <= clock.now()) return
@@ -198,9 +199,10 @@ export function createAgentRequests(parts: PartsWithPresence) {
     return attempt(request, untilMs, (grant) => api.post<AcknowledgedScreenshot>(path, 'state', body, key, grant))
   }
 
-  function termsOf(request: AgentRequest, upload: UploadTerms | undefined): Partial<AgentRequest> {
-    const untilMs = Date.parse(upload?.expiresAt ?? '') + aheadMs()
-    return { upload, expiresAtMs: Number.isFinite(untilMs) ? untilMs : request.expiresAtMs }
+  /** Returns a time of the service in milliseconds of the browser's clock. */
+  function timeOf(text: unknown, otherwiseMs: number) {
+    const timeMs = Date.parse(String(text)) + aheadMs()
+    return Number.isFinite(timeMs) ? timeMs : otherwiseMs
   }
 
   /** Calls with the same key share one request. */

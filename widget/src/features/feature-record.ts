@@ -44,11 +44,9 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string) 
       storage.setItem(key, JSON.stringify({ ...record, activity }))
     },
 
-    /** Assigns the record to a session. Returns true if it is another one's; the caller must then `forget` it. */
-    begin(sessionId: string): boolean {
-      const isOther = record.sessionId !== undefined && record.sessionId !== sessionId
-      if (!isOther) record = { ...record, sessionId }
-      return isOther
+    /** Assigns the record to a session. It is stored with the next change. */
+    begin(sessionId: string) {
+      record = { ...record, sessionId }
     },
 
     forget() {

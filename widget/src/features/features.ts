@@ -54,7 +54,7 @@ export function createFeatures(deps: FeaturesDeps) {
   })
 
   emitter.on('session.ready', ({ session: { sessionId } }) => {
-    if (records.begin(sessionId)) leave()
+    if (![undefined, sessionId].includes(records.current().sessionId)) leave()
     records.begin(sessionId)
     hasSession = true
     checkMessages()
@@ -94,11 +94,8 @@ export function createFeatures(deps: FeaturesDeps) {
     /** Called when the same visitor continues in another session, to which agents' requests do not belong. */
     changeSession(sessionId: string) {
       if (!records.current().sessionId) return
-      const hadRequests = records.current().requests.length > 0
       // Agents' requests belong to the previous session, so they are removed.
-      requests.stop()
-      records.change({ sessionId, requests: [], handled: [] })
-      if (hadRequests) emitter.emit('requests.changed', { requests: [] })
+      dropRequests(() => records.change({ sessionId, requests: [], handled: [] }))
     },
 
     handleEvent(event: StreamEvent) {
@@ -177,13 +174,17 @@ export function createFeatures(deps: FeaturesDeps) {
 
   /** Stops all operations and deletes the stored state of this visitor. */
   function leave() {
-    const hadRequests = records.current().requests.length > 0
     hasSession = false
-    requests.stop()
     forms.reset()
     pages.stop()
-    records.forget()
+    dropRequests(records.forget)
     presence.reset()
+  }
+
+  function dropRequests(remove: () => void) {
+    const hadRequests = records.current().requests.length > 0
+    requests.stop()
+    remove()
     if (hadRequests) emitter.emit('requests.changed', { requests: [] })
   }
 

@@ -1,22 +1,70 @@
-import type { Clock } from '../../../browser/platform.ts'
+import { createPause } from '../../../browser/pause.ts'
+import { isReturn, type Platform } from '../../../browser/platform.ts'
 import type { OutboxEntry } from '../messages/outbox.ts'
 import type { GivenSession } from '../session/session.ts'
-import { payloadOf } from '../session/session-record.ts'
+import { payloadOf, type SessionNotes, type SessionRecord, type SessionRecords } from '../session/session-record.ts'
 import type { ClosedVisit, Visit } from '../session/visit.ts'
 import type { Api } from '../transport/api.ts'
-import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
-import type { IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from '../vocabulary/types.ts'
-import { createDeparture, type DepartureDeps } from './departure.ts'
-import { createIdentityApi } from './identity-api.ts'
+import { retrying } from '../transport/retrying.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type {
+  ConnectionState,
+  IdentityProvider,
+  LeftSession,
+  SessionContent,
+  SessionView,
+  VisitorIdentity,
+  VisitorReset,
+} from '../vocabulary/types.ts'
 
-interface IdentityDeps extends DepartureDeps {
+interface IdentityDeps {
   api: Pick<Api, 'call' | 'post' | 'renewSession'>
   provider?: IdentityProvider
+  records: SessionRecords
+  emit: Emitter['emit']
+  started(): Promise<void> | undefined
+  platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
+  /** Returns the visit whose messages are on screen. This visit may have ended. */
+  shown(): Visit | undefined
+  /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
+  drop(reason?: WidgetError): void
+  /**
+   * Starts another visit with the given session, or with a new session. If `asks` is true, calls
+   * the identity provider first.
+   */
+  begin(asks: boolean, given?: GivenSession): Promise<void>
+  onConnection(state: ConnectionState): void
+  /**
+   * Called when the identity cannot be determined. The chat ends, because it must not continue as
+   * an anonymous visitor.
+   */
+  onUnidentified(code: string): void
   current(): Visit | undefined
   /** Called when the same conversation continues in another session. */
   onSessionChange(sessionId: string): void
 }
 
+/** Makes a call with the grant of a session, and with an idempotency key. */
+type Call<Content> = (grant: string, key: string) => Promise<Content>
+
+interface Replacement {
+  asks?: boolean
+  draft?: string
+  /**
+   * True if the page has just been loaded. If the stored session has ended, the end is reported and
+   * no new session starts.
+   */
+  isAtStart?: boolean
+  subject?: string
+}
+
+const attempts = 4
+/**
+ * While the service answers `OperationInProgress`, retries go on: after 15 s they succeed if its
+ * process has died.
+ */
+const deadProcessMs = 20_000
 const providerTimeoutMs = 15_000
 /** Longest time in milliseconds for which a logout waits for the service. */
 const longestLogoutMs = 2_000
@@ -27,10 +75,14 @@ const longestLogoutMs = 2_000
  * conversation. Another person gets a new session. Changes of the identity run one at a time.
  */
 export function createIdentity(deps: IdentityDeps) {
-  const { provider, records, emit } = deps
-  const api = createIdentityApi(deps.api, deps.platform)
-  const { end, replace, hideMessages, remember, closeLeft } = createDeparture(deps, api)
+  const { api, provider, records, emit } = deps
+  const { clock, random, newId, lifecycle } = deps.platform
+  const leaving = new Set<LeftSession>()
   let turns: Promise<unknown> = Promise.resolve()
+  lifecycle.subscribe((signal) => {
+    if (signal === 'pagehide') storeLeft(...leaving)
+    else if (isReturn(signal) && deps.started()) closeLeft()
+  })
 
   return {
     closeLeft,
@@ -38,13 +90,13 @@ export function createIdentity(deps: IdentityDeps) {
     /** Resolves to true if the visit continues, and to false if another visit has replaced it. */
     async onStart(visit: Visit): Promise<boolean> {
       try {
-        const assertion = await api.repeat(() => assertionFor())
+        const assertion = await repeat(() => assertionFor())
         const goesOn = assertion
           ? await identifyAs(visit, assertion, { isAtStart: true }).catch(ifNotAdvertised)
           : undefined
         if (goesOn !== undefined) return goesOn
         if (!visit.session.isVerified()) return true
-        await replace(visit.session.content()!, api.clearIdentity, { isAtStart: true })
+        await replace(visit.session.content()!, endIdentity, { isAtStart: true })
         return false
       } catch (error) {
         const failure = toWidgetError(error)
@@ -58,7 +110,7 @@ export function createIdentity(deps: IdentityDeps) {
      * chat continues in a new session of the assertion's subject. Otherwise, the visit ends.
      */
     async followClosed(closed: Visit, { unsent, draft, end }: ClosedVisit): Promise<void> {
-      const assertion = await api.repeat(() => assertionFor()).catch(() => undefined)
+      const assertion = await repeat(() => assertionFor()).catch(() => undefined)
       if (deps.shown() !== closed) return
       if (!assertion) return end()
       const { clientInstanceId } = records.read()!
@@ -79,7 +131,13 @@ export function createIdentity(deps: IdentityDeps) {
         return deps.current()?.view()
       }),
 
-    clearIdentity: (): Promise<void> => soon(inTurn((visit) => end(visit), false)),
+    /** Rejects after `longestLogoutMs`, because a page waits for it before it logs out. The change goes on. */
+    clearIdentity: (): Promise<void> =>
+      within(
+        longestLogoutMs,
+        new WidgetError('timeout', { retryable: true }),
+        inTurn((visit) => end(visit), false),
+      ),
 
     resetVisitor: (what: VisitorReset = { clearIdentity: true }): Promise<void> =>
       inTurn(async (visit) => {
@@ -102,18 +160,33 @@ export function createIdentity(deps: IdentityDeps) {
     return turn
   }
 
-  /** Rejects after `longestLogoutMs`, because a page waits for it before it logs out. The change goes on. */
-  function soon(change: Promise<void>) {
-    const { clock } = deps.platform
-    return new Promise<void>((resolve, reject) => {
-      const late = new WidgetError('timeout', { retryable: true })
-      const timer = clock.setTimeout(() => reject(late), longestLogoutMs)
-      change.finally(() => clock.clearTimeout(timer)).then(resolve, reject)
-    })
+  /**
+   * Asks the host's identity provider for an assertion. Returns undefined if no user is logged in.
+   *
+   * @throws WidgetError `identity_unavailable` if the provider fails or does not answer in time;
+   * `identity_mismatch` if the assertion has another subject than `wanted`
+   */
+  async function assertionFor(wanted?: VisitorIdentity): Promise<string | undefined> {
+    const unavailable = new WidgetError('identity_unavailable', { retryable: true })
+    let assertion: string | undefined
+    try {
+      assertion = await within(providerTimeoutMs, unavailable, Promise.resolve(provider?.(wanted)))
+    } catch {
+      throw unavailable
+    }
+    const subject = wanted?.externalSubject
+    // Only the service verifies the assertion. This rejects one that the caller does not expect.
+    if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
+      throw new WidgetError('identity_mismatch')
+    return assertion
   }
 
-  function assertionFor(wanted?: VisitorIdentity) {
-    return requestAssertion(provider, deps.platform.clock, wanted)
+  /** Returns the result of a promise. If that takes longer than `ms`, rejects with `late`. */
+  function within<Result>(ms: number, late: WidgetError, result: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const timer = clock.setTimeout(() => reject(late), ms)
+      result.finally(() => clock.clearTimeout(timer)).then(resolve, reject)
+    })
   }
 
   /** Resolves to false if the assertion has another subject, so that another visit has started. */
@@ -127,7 +200,7 @@ export function createIdentity(deps: IdentityDeps) {
     if (!before) throw new WidgetError('session_ended', { terminal: true })
     const subject = claimsOf(assertion)?.sub as string | undefined
     async function call(grant: string, key: string) {
-      const content = await api.identify(assertion, grant, key)
+      const content = await sendAssertion(assertion, grant, key)
       content.identity.displayName ??= displayName
       return content
     }
@@ -139,7 +212,7 @@ export function createIdentity(deps: IdentityDeps) {
       // Messages are not sent meanwhile.
       outbox.stop()
       try {
-        const given = await api.ask(before, call)
+        const given = await ask(before, call)
         if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
         continueIn(visit, { ...given, subject })
         return true
@@ -184,38 +257,147 @@ export function createIdentity(deps: IdentityDeps) {
     outbox.start()
   }
 
+  /**
+   * Ends the session of this page, or the session that an earlier page has stored. If `asks` is
+   * true, the next visit calls the identity provider.
+   */
+  function end(visit: Visit | undefined, { asks, draft }: Pick<Replacement, 'asks' | 'draft'> = {}) {
+    const before = visit ? visit.session.content() : records.read()?.session
+    if (before?.identity?.state !== 'verified') return replace(before, endSession, { asks, draft })
+    return replace(before, asks ? endSession : endIdentity, { asks })
+  }
+
+  /**
+   * Removes the previous visitor's data from the page and its storage. Then makes the call with the
+   * previous session and, if the client is started, starts a visit with the session of the answer or
+   * with a new session.
+   */
+  async function replace(
+    before: SessionContent | undefined,
+    call: Call<SessionContent | undefined>,
+    { asks = false, draft, isAtStart, subject }: Replacement,
+  ): Promise<void> {
+    const run = deps.started()
+    const isCurrent = () => run && deps.started() === run
+    leave({ draft })
+    let given: GivenSession | undefined
+    try {
+      const answer = before?.accessGrant ? await leaveWith(before, call) : undefined
+      if (answer?.content) given = { ...answer, subject } as GivenSession
+    } catch (error) {
+      const failure = toWidgetError(error)
+      const event = sessionEndOf(failure.code)
+      if (!event) closeLeft(before!)
+      if (call === endSession) emit('error', failure.detail)
+      // If the session has already ended, the visitor is logged out.
+      else if (!event || isAtStart) {
+        // Also the next page begins no session by itself.
+        leave({ ended: { event: event ?? 'session.closed' } })
+        if (isCurrent()) deps.onUnidentified(failure.code)
+        throw failure
+      }
+    }
+    if (isCurrent()) await deps.begin(asks && !given, given)
+  }
+
+  function storeLeft(...more: LeftSession[]) {
+    if (more[0]) records.writeLeft([...records.readLeft(), ...more])
+  }
+
+  /**
+   * Closes sessions that the service has not ended, also those that earlier attempts could not close. If
+   * that fails, stores what a later attempt needs. A page that is left meanwhile stores it too.
+   */
+  function closeLeft(...more: LeftSession[]) {
+    const stored = records.readLeft()
+    if (stored[0]) records.writeLeft([])
+    for (const each of [...stored, ...more])
+      leaveWith(each, endSession).catch((error: WidgetError) => error.retryable && storeLeft(each))
+  }
+
+  async function leaveWith(left: LeftSession, call: Call<SessionContent | undefined>) {
+    leaving.add(left)
+    try {
+      return await ask(left, call)
+    } finally {
+      leaving.delete(left)
+    }
+  }
+
+  /** Ends the visit and removes the visitor's data from the page and its storage. */
+  function leave(kept: Pick<SessionRecord, 'draft' | 'ended'>) {
+    const { clientInstanceId } = records.read() ?? {}
+    deps.drop(new WidgetError('session.closed', { terminal: true }))
+    if (clientInstanceId) records.forget({ clientInstanceId, ...kept })
+    if (deps.started()) deps.onConnection('connecting')
+    emit('messages.changed', { messages: [] })
+    emit('unread.changed', { count: 0 })
+  }
+
+  /** Hides the messages and drops those that have failed. */
+  function hideMessages(visit: Visit | undefined) {
+    const shown = visit ?? deps.shown()
+    const { position, hiddenTo, session } = records.read() ?? {}
+    const known = [hiddenTo, position?.sequence, session?.replay?.lastSequence, shown?.conversation.lastSequence()]
+    remember(visit, { hiddenTo: Math.max(...known.map((sequence) => sequence ?? 0)) })
+    shown?.outbox.dropFailed()
+    shown?.conversation.clear()
+    if (visit) return
+    const { sessionId = '', entries } = records.readOutbox()
+    records.writeOutbox(sessionId, session ? entries.filter(({ error }) => !error) : [])
+  }
+
+  function remember(visit: Visit | undefined, notes: SessionNotes) {
+    const stored = records.read()
+    if (visit) visit.session.remember(notes)
+    else if (stored) records.write({ ...stored, ...notes })
+  }
+
+  function sendAssertion(assertion: string, grant: string, key: string) {
+    return api.post<SessionContent>('/sessions/identify', 'accessGrant', { assertion }, key, grant)
+  }
+
+  function endIdentity(grant: string, idempotencyKey: string) {
+    const parts = { method: 'DELETE', path: '/sessions/identify', field: 'accessGrant' } as const
+    return api.call<SessionContent>({ ...parts, grant, idempotencyKey })
+  }
+
+  async function endSession(grant: string, key: string): Promise<undefined> {
+    await api.post('/sessions/close', 'state', { scope: 'continuity' }, key, grant)
+  }
+
+  /**
+   * Runs one operation with the grant of the given session. Retries it with the same idempotency
+   * key. If the grant has expired, renews it first. If the answer has no renewal token, the
+   * session continues with the one that it has.
+   */
+  async function ask<Content>(before: LeftSession, operation: Call<Content>) {
+    const key = newId()
+    const askedAtMs = clock.now()
+    let { accessGrant, renewalToken } = before
+    const attempt = () => operation(accessGrant, key)
+    async function renewFirst(error: WidgetError): Promise<Content> {
+      if (error.code !== 'GrantExpired') throw error
+      ;({ accessGrant, renewalToken } = await api.renewSession(before, key))
+      return attempt()
+    }
+    const answer = await repeat(() => attempt().catch(renewFirst))
+    return { content: answer && { renewalToken, ...answer }, askedAtMs }
+  }
+
+  function repeat<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
+    const waitsUntilMs = clock.now() + deadProcessMs
+    return retrying(attempt, {
+      pause: createPause(clock),
+      random,
+      isEnough: ({ code }, count) =>
+        count + 1 >= attempts && (code !== 'OperationInProgress' || clock.now() > waitsUntilMs),
+    })
+  }
+
   function emitError({ detail }: WidgetError) {
     emit('error', detail)
   }
-}
-
-/**
- * Asks the host's identity provider for an assertion. Returns undefined if no user is logged in.
- *
- * @throws WidgetError `identity_unavailable` if the provider fails or does not answer in time;
- * `identity_mismatch` if the assertion has another subject than `wanted`
- */
-async function requestAssertion(
-  provider: IdentityProvider | undefined,
-  clock: Clock,
-  wanted?: VisitorIdentity,
-): Promise<string | undefined> {
-  const unavailable = new WidgetError('identity_unavailable', { retryable: true })
-  let assertion: string | undefined
-  try {
-    assertion = await new Promise<string | undefined>((resolve, reject) => {
-      const timer = clock.setTimeout(() => reject(unavailable), providerTimeoutMs)
-      const done = () => clock.clearTimeout(timer)
-      Promise.resolve(provider?.(wanted)).finally(done).then(resolve, reject)
-    })
-  } catch {
-    throw unavailable
-  }
-  const subject = wanted?.externalSubject
-  // Only the service verifies the assertion. This rejects one that the caller does not expect.
-  if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
-    throw new WidgetError('identity_mismatch')
-  return assertion
 }
 
 /** Ignores that identification was turned off after the configuration was loaded. */

@@ -11,14 +11,7 @@ import { createEventStream, positionIn } from '../transport/event-stream.ts'
 import { retrying } from '../transport/retrying.ts'
 import { isKnownCommand, isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { Emitter } from '../vocabulary/events.ts'
-import type {
-  ConnectionState,
-  ErrorCode,
-  SessionView,
-  StreamEvent,
-  StreamPosition,
-  WidgetConfig,
-} from '../vocabulary/types.ts'
+import type { ConnectionState, ErrorCode, SessionView, StreamEvent, WidgetConfig } from '../vocabulary/types.ts'
 import { createSession, type SessionDeps } from './session.ts'
 
 interface VisitDeps extends Omit<SessionDeps, 'platform' | 'onError'> {
@@ -170,9 +163,10 @@ export function createVisit(deps: VisitDeps) {
       const stored = records.readOutbox()
       const isOwn = stored.sessionId === sessionId
       conversation.setReadTo(session.notes().readTo ?? replay.lastSequence)
-      if (isOwn) outbox.restore(stored.entries)
-      if (isOwn) for (const entry of stored.entries) conversation.addOwn(entry)
-      else {
+      if (isOwn) {
+        outbox.restore(stored.entries)
+        for (const entry of stored.entries) conversation.addOwn(entry)
+      } else {
         // Another person may have written unsent messages of another session.
         if (identity.state === 'anonymous') showLost(stored.entries, 'session.expired')
         records.writeOutbox(sessionId, [])
@@ -249,31 +243,14 @@ export function createVisit(deps: VisitDeps) {
   function startStream() {
     const { sessionId, replay } = session.content()!
     stream?.stop()
-    stream = openStream(sessionId, positionIn(replay.epoch, replay.lastSequence))
-    stream.start()
-  }
-
-  /** Reads a message of which a part is missing. A part that is missing after that reads it once more. */
-  function readAgain(sequence: number) {
-    if (isReading) return
-    isReading = true
-    history
-      .fillFrom(sequence - 1)
-      .catch(() => false)
-      .finally(() => {
-        isReading = false
-      })
-  }
-
-  function openStream(sessionId: string, start: StreamPosition) {
-    const stream = createEventStream({
+    const events = createEventStream({
       platform,
       settings: deps.config()?.realtime,
-      position: session.notes().position ?? start,
+      position: session.notes().position ?? positionIn(replay.epoch, replay.lastSequence),
       ready,
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
-        surfaceUnknown(event, { emit, hold: outbox.hold })
+        surfaceUnknown(event)
         conversation.handleEvent(event, outbox.confirm, readAgain)
         if (!closed) deps.onEvent(event)
       },
@@ -305,23 +282,33 @@ export function createVisit(deps: VisitDeps) {
     const tab = createTabStream({
       platform,
       session: `service.widget.${sessionId}`,
-      open: stream.start,
-      close: stream.stop,
+      open: events.start,
+      close: events.stop,
     })
-    return tab
+    stream = tab
+    tab.start()
   }
-}
 
-/** Reports an event of an unknown type. One about security also stops sending. */
-function surfaceUnknown(
-  { type, category }: StreamEvent,
-  { emit, hold }: { emit: Emitter['emit']; hold(reason: WidgetError): void },
-) {
-  if (category === 'security' && !isKnownSecurity(type)) {
-    const failure = new WidgetError('unsupported_security_event')
-    emit('error', failure.detail)
-    hold(failure)
-  } else if (category === 'command' && !isKnownCommand(type)) {
-    emit('error', { code: 'unsupported_command', recoverable: true })
+  /** Reads a message of which a part is missing. A part that is missing after that reads it once more. */
+  function readAgain(sequence: number) {
+    if (isReading) return
+    isReading = true
+    history
+      .fillFrom(sequence - 1)
+      .catch(() => false)
+      .finally(() => {
+        isReading = false
+      })
+  }
+
+  /** Reports an event of an unknown type. One about security also stops sending. */
+  function surfaceUnknown({ type, category }: StreamEvent) {
+    if (category === 'security' && !isKnownSecurity(type)) {
+      const failure = new WidgetError('unsupported_security_event')
+      emit('error', failure.detail)
+      outbox.hold(failure)
+    } else if (category === 'command' && !isKnownCommand(type)) {
+      emit('error', { code: 'unsupported_command', recoverable: true })
+    }
   }
 }

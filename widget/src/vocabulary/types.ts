@@ -289,8 +289,8 @@ export interface WidgetEventMap {
   'unread.changed': { count: number }
   'typing.started': { author: MessageAuthor }
   'typing.stopped': { author: MessageAuthor }
-  'agent.assigned': { agent: { displayName: string; avatarUrl?: string } }
-  'agent.unassigned': { agent: { displayName: string; avatarUrl?: string } }
+  'agent.assigned': { agent: Agent }
+  'agent.unassigned': { agent: Agent }
   'presence.changed': { presence: Presence; activity: readonly Activity[] }
   /** An agent requests a navigation. Emitted only if `supports.navigation` is true. */
   'navigation.requested': { request: AgentRequest }

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { isComposing } from '../../../../browser/chat/composing.ts'
 import { useConsole, useShortcuts } from '../../console-context.ts'
 import { newOperationId } from '../../operations.ts'
@@ -23,9 +23,8 @@ interface ComposerProps {
 export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   const { drafts, announcer } = useConsole()
   const { conversationId } = thread
-  const [isNote, setNote] = useState(() => drafts.of(conversationId).isNote)
-  const draft = (note: boolean) => (note ? drafts.of(conversationId).note.body : drafts.of(conversationId).text)
-  const [text, setText] = useState(() => draft(isNote))
+  const { isNote, text: reply, note } = drafts.of(conversationId)
+  const text = isNote ? note.body : reply
   const { busy, failure, run, clear: clearFailure } = useAction()
   const idle = useRef<ReturnType<typeof setTimeout>>(undefined)
   const length = [...text].length
@@ -46,23 +45,19 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   )
 
   function keep(next: string) {
-    setText(next)
     const { note } = drafts.of(conversationId)
     drafts.keep(conversationId, isNote ? { note: { ...note, body: next } } : { text: next })
   }
 
   addToReply.current = (more) => {
-    const before = draft(false)
-    drafts.keep(conversationId, { text: before === '' ? more : `${before}\n${more}` })
+    drafts.keep(conversationId, { text: reply === '' ? more : `${reply}\n${more}` })
     choose(false)
     field.current!.focus()
   }
 
   /** Changes between the draft of the reply and the draft of the note. */
-  function choose(note: boolean) {
-    setNote(note)
-    drafts.keep(conversationId, { isNote: note })
-    setText(draft(note))
+  function choose(isNote: boolean) {
+    drafts.keep(conversationId, { isNote })
     clearFailure()
     thread.setTyping(false)
   }
@@ -95,25 +90,17 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
     if (!sendable || busy) return
     if (isNote) return void run(addNote)
     thread.reply(text, { closes: andClose })
-    clear()
+    insert('')
   }
 
   async function addNote() {
-    const earlier = drafts.of(conversationId).note.attempt
-    const attempt = earlier?.body === text ? earlier : { operationId: newOperationId(), body: text }
+    const attempt = note.attempt?.body === text ? note.attempt : { operationId: newOperationId(), body: text }
     // A repeat after a reload must have the same operation ID, so that it adds no second note.
     drafts.keep(conversationId, { note: { body: text, attempt } })
     await thread.addNote(text, attempt.operationId)
     drafts.keep(conversationId, { note: { body: '' } })
     announcer.say('Note added.')
-    clear()
-  }
-
-  function clear() {
-    clearTimeout(idle.current)
-    keep('')
-    thread.setTyping(false)
-    field.current!.focus()
+    insert('')
   }
 
   return (

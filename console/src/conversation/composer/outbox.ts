@@ -43,7 +43,7 @@ type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 /** Stores the drafts of one operator in the tab, over reloads and expired sessions. */
 export function createDrafts(storage: Storage, owner: string) {
   const key = 'service.console.drafts'
-  let stored = read()
+  const stored = signal(read())
 
   function read(): Record<string, Draft> {
     try {
@@ -54,25 +54,25 @@ export function createDrafts(storage: Storage, owner: string) {
     }
   }
 
-  const of = (conversationId: string): Draft => ({ ...noDraft, ...stored[conversationId] })
+  const of = (conversationId: string): Draft => ({ ...noDraft, ...stored.value[conversationId] })
 
   return {
     of,
     keep(conversationId: string, change: Partial<Draft>) {
       const draft = { ...of(conversationId), ...change }
-      const { [conversationId]: _, ...others } = stored
-      stored = draft.isNote || hasText(draft) ? { ...others, [conversationId]: draft } : others
+      const { [conversationId]: _, ...others } = stored.value
+      stored.value = draft.isNote || hasText(draft) ? { ...others, [conversationId]: draft } : others
       try {
-        storage.setItem(key, JSON.stringify({ owner, conversations: stored }))
+        storage.setItem(key, JSON.stringify({ owner, conversations: stored.value }))
       } catch {
         // The storage is full. The drafts stay in memory, and a reload loses them.
       }
     },
-    conversationsWithUnsent: () => Object.keys(stored).filter((id) => of(id).unsent.length > 0),
+    conversationsWithUnsent: () => Object.keys(stored.value).filter((id) => of(id).unsent.length > 0),
     /** Returns the number of conversations with a draft or an unsent reply. */
-    count: () => Object.keys(stored).filter((id) => hasText(of(id))).length,
+    count: () => Object.keys(stored.value).filter((id) => hasText(of(id))).length,
     clear() {
-      stored = {}
+      stored.value = {}
       storage.removeItem(key)
     },
   }

@@ -9,7 +9,7 @@ import { formatDistance, millisecondsOf } from '../../time.ts'
 import { ActionButton, Dialog } from '../../ui/dialog.tsx'
 import { Form, TextField, useForm } from '../../ui/form.tsx'
 import { useAction, useLoad, usePolling } from '../../ui/load.tsx'
-import { Button, FailureNotice, Icon, When } from '../../ui/page.tsx'
+import { Button, FailureNotice, When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
 
 /** Returns true until the command has a final state, such as `completed` or `expired`. */
@@ -81,10 +81,9 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
               disabled={isOffline}
               aria-expanded={openForm === kind}
               onClick={() => setOpenForm(openForm === kind ? undefined : kind)}
-            >
-              <Icon name={icon} />
-              {name}
-            </Button>
+              icon={icon}
+              text={name}
+            />
           ))}
         </div>
       ) : (
@@ -97,39 +96,34 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       <FailureNotice failure={list.failure} retry={list.reload} />
       {commands.length > 0 && (
         <ol class="stack">
-          {commands.map((command) => (
-            <CommandItem key={command.commandId} command={command} onChanged={list.reload} />
-          ))}
+          {commands.map((command) => {
+            const { commandId, state, purpose, label, url, requestedAt, expiresAt } = command
+            const about = purpose || label || url
+            const left = millisecondsOf(expiresAt) - Date.now()
+            const [text, tone] = wordOf(command)
+            return (
+              <li key={commandId} class="command">
+                <div class="line">
+                  <strong>{nameOf(command)}</strong>
+                  <span class={`tag ${tone}`}>{text}</span>
+                  <When at={requestedAt} />
+                </div>
+                {about && <p class="breakable">{about}</p>}
+                {isOpen(command) && left > 0 && <p class="hint">Expires in {formatDistance(left)}</p>}
+                {state === 'requested' && (
+                  <ActionButton
+                    kind="ghost small"
+                    act={() => api.commands.cancelCommand({ commandId }).finally(list.reload)}
+                    text="Cancel request"
+                  />
+                )}
+                {state === 'uploaded' && <Screenshot command={command} />}
+              </li>
+            )
+          })}
         </ol>
       )}
     </section>
-  )
-}
-
-function CommandItem({ command, onChanged }: { command: Command; onChanged: () => Promise<void> }) {
-  const { api } = useConsole()
-  const { commandId, state, purpose, label, url, requestedAt, expiresAt } = command
-  const about = purpose || label || url || ''
-  const left = millisecondsOf(expiresAt) - Date.now()
-  const [text, tone] = wordOf(command)
-  return (
-    <li class="command">
-      <div class="line">
-        <strong>{nameOf(command)}</strong>
-        <span class={`tag ${tone}`}>{text}</span>
-        <When at={requestedAt} />
-      </div>
-      {about && <p class="breakable">{about}</p>}
-      {isOpen(command) && left > 0 && <p class="hint">Expires in {formatDistance(left)}</p>}
-      {state === 'requested' && (
-        <ActionButton
-          kind="ghost small"
-          act={() => api.commands.cancelCommand({ commandId }).finally(onChanged)}
-          text="Cancel request"
-        />
-      )}
-      {state === 'uploaded' && <Screenshot command={command} />}
-    </li>
   )
 }
 

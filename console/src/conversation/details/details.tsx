@@ -39,7 +39,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         </a>
         <h2 tabIndex={-1}>Visitor</h2>
       </header>
-      {!session && !thread.hasNoSession.value ? (
+      {session === undefined ? (
         <Loading label="Loading visitor details" />
       ) : (
         <div class="details-body">
@@ -66,7 +66,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
 }
 
 function AssignmentSection({ thread }: { thread: Thread }) {
-  const { api, session, holder, announcer } = useConsole()
+  const { api, session, holder } = useConsole()
   const { busy, failure, run } = useAction()
   const agents = useLoad(async () => (await api.messaging.listAgents({})).agents, [thread])
   const { agent: present, assignedOperatorId } = thread.conversation.value ?? {}
@@ -74,12 +74,11 @@ function AssignmentSection({ thread }: { thread: Thread }) {
   const candidates = new Map<string, Assignee>(agents.value?.map((agent) => [keyOf(agent), agent]))
   if (present) candidates.set(assignedOperatorId ?? present.displayName, { ...present, operatorId: assignedOperatorId })
   candidates.set(session.operator, { ...holder.agent(), operatorId: session.operator })
-  const assign = (key: string) =>
-    run(async () => {
-      const chosen = candidates.get(key)
-      await thread.assign(chosen)
-      announcer.say(chosen ? `Conversation assigned to ${chosen.displayName}.` : 'Conversation unassigned.')
-    })
+  function assign(key: string) {
+    const chosen = candidates.get(key)
+    const done = chosen ? `Conversation assigned to ${chosen.displayName}.` : 'Conversation unassigned.'
+    void run(() => thread.assign(chosen), done)
+  }
   return (
     <section class="details-section">
       <SelectField
@@ -92,7 +91,7 @@ function AssignmentSection({ thread }: { thread: Thread }) {
             ([key, { displayName }]) => [key, key === session.operator ? `${displayName} (you)` : displayName] as const,
           ),
         ]}
-        onChange={(key) => void assign(key)}
+        onChange={assign}
       />
       <FailureNotice failure={failure ?? agents.failure} />
     </section>
@@ -153,21 +152,23 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
 function IdentitySection({ session }: { session: Session }) {
   const { identityState, displayName, externalSubject, verifiedAt, context } = session
   const facts = Object.entries(context ?? {})
-  const isVerified = identityState === 'verified'
+  if (identityState !== 'verified')
+    return (
+      <Folded title="Identity">
+        <p class="hint">Anonymous. The site has not verified this visitor.</p>
+      </Folded>
+    )
   return (
-    <Folded title="Identity" open={isVerified} tag={isVerified && <span class="tag ok">Verified</span>}>
-      {!isVerified && <p class="hint">Anonymous. The site has not verified this visitor.</p>}
-      {isVerified && (
-        <Facts
-          of={[
-            ['Name', displayName],
-            ['Subject', externalSubject && <code>{externalSubject}</code>],
-            ['Verified', verifiedAt && <When at={verifiedAt} />],
-            ...facts.map(([key, value]) => [key, String(value)] as const),
-          ]}
-        />
-      )}
-      {isVerified && facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
+    <Folded title="Identity" open tag={<span class="tag ok">Verified</span>}>
+      <Facts
+        of={[
+          ['Name', displayName],
+          ['Subject', externalSubject && <code>{externalSubject}</code>],
+          ['Verified', verifiedAt && <When at={verifiedAt} />],
+          ...facts.map(([key, value]) => [key, String(value)] as const),
+        ]}
+      />
+      {facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
     </Folded>
   )
 }
@@ -295,7 +296,6 @@ const maxTags = 10
 
 function TagSection({ thread }: { thread: Thread }) {
   const { api, announcer } = useConsole()
-  const { failure, run } = useAction()
   const known = useLoad(async () => (await api.messaging.listTags({})).tags, [thread])
   const { conversationId } = thread
   const tags = thread.conversation.value?.tags ?? []
@@ -305,14 +305,12 @@ function TagSection({ thread }: { thread: Thread }) {
     return [...tag].length > 40 ? 'A tag has at most 40 characters.' : undefined
   }
 
-  function change(next: readonly string[]) {
+  async function change(next: readonly string[]) {
     const added = next.find((tag) => !tags.includes(tag))
     const removed = tags.find((tag) => !next.includes(tag))
-    return run(async () => {
-      if (added !== undefined) await thread.take(api.messaging.addTag({ conversationId, tag: added }))
-      else if (removed !== undefined) await thread.take(api.messaging.removeTag({ conversationId, tag: removed }))
-      announcer.say(added === undefined ? `Tag ${removed} removed.` : `Tag ${added} added.`)
-    })
+    if (added !== undefined) await thread.take(api.messaging.addTag({ conversationId, tag: added }))
+    else if (removed !== undefined) await thread.take(api.messaging.removeTag({ conversationId, tag: removed }))
+    announcer.say(added === undefined ? `Tag ${removed} removed.` : `Tag ${added} added.`)
   }
 
   return (
@@ -327,7 +325,6 @@ function TagSection({ thread }: { thread: Thread }) {
         problemOf={problemOf}
         onChange={change}
       />
-      <FailureNotice failure={failure} />
     </section>
   )
 }

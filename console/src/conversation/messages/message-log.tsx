@@ -59,7 +59,11 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
         <ol class="messages">
           {timeline.map((item, index) => (
             <Fragment key={item.key}>
-              <DayBefore at={item.at} before={timeline[index - 1]?.at} />
+              {!isSameDay(new Date(item.at), new Date(timeline[index - 1]?.at ?? 0)) && (
+                <li class="day">
+                  <span>{formatDay(new Date(item.at), new Date())}</span>
+                </li>
+              )}
               {item.kind === 'message' && (
                 <MessageItem
                   message={item.message}
@@ -102,15 +106,6 @@ export function MessageLog({ thread, name, addToReply, target }: MessageLogProps
 function messageAt(timeline: readonly TimelineItem[], index: number): Message | undefined {
   const item = timeline[index]
   return item?.kind === 'message' ? item.message : undefined
-}
-
-function DayBefore({ at, before }: { at: number; before: number | undefined }) {
-  if (before !== undefined && isSameDay(new Date(at), new Date(before))) return null
-  return (
-    <li class="day">
-      <span>{formatDay(new Date(at), new Date())}</span>
-    </li>
-  )
 }
 
 /** Distance from the end, in pixels, up to which the log counts as scrolled to the end. */

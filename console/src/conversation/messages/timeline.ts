@@ -22,7 +22,10 @@ interface TimelineParts {
 export function buildTimeline({ messages, events, notes, consent, hasOlder, me }: TimelineParts) {
   const oldest = hasOlder ? (messages[0]?.sequence ?? 0) : 0
   const logged = [
-    ...messages.map((message) => ({ sequence: message.sequence, item: messageItem(message) })),
+    ...messages.map((message) => ({
+      sequence: message.sequence,
+      item: { kind: 'message' as const, key: message.messageId, at: millisecondsOf(message.createdAt), message },
+    })),
     ...events.flatMap((event) => {
       const text = event.sequence < oldest ? undefined : eventText(event, me)
       return text === undefined
@@ -32,27 +35,21 @@ export function buildTimeline({ messages, events, notes, consent, hasOlder, me }
   ]
   const timeline: TimelineItem[] = logged.sort((one, other) => one.sequence - other.sequence).map(({ item }) => item)
   const from = hasOlder ? (timeline[0]?.at ?? 0) : 0
-  const timed = [...notes.map(noteItem), ...consentItems(consent)]
+  const timed: TimelineItem[] = [
+    ...notes.map((note) => ({
+      kind: 'note' as const,
+      key: note.noteId,
+      at: millisecondsOf(note.createdAt),
+      note,
+    })),
+    ...consentItems(consent),
+  ]
   for (const item of timed.filter(({ at }) => at >= from).sort((one, other) => one.at - other.at)) {
     const before = timeline.findLastIndex(({ at }) => at <= item.at)
     timeline.splice(before + 1, 0, item)
   }
   return timeline
 }
-
-const messageItem = (message: Message): TimelineItem => ({
-  kind: 'message',
-  key: message.messageId,
-  at: millisecondsOf(message.createdAt),
-  message,
-})
-
-const noteItem = (note: Note): TimelineItem => ({
-  kind: 'note',
-  key: note.noteId,
-  at: millisecondsOf(note.createdAt),
-  note,
-})
 
 const eventItem = (key: string, time: Message['createdAt'], text: string, form?: SubmittedForm): TimelineItem => ({
   kind: 'event',

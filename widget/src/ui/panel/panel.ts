@@ -34,7 +34,7 @@ export function createPanel(deps: PanelDeps) {
   const titleId = `${panelId}-title`
   const composer = createComposer(texts, send, client.setDraft, client.stopAnswer)
   const dates = createDates(regionalLocale(locale), texts)
-  const header = createHeader(texts, dates, titleId, onClose)
+  const header = createHeader({ ...deps, dates }, titleId, onClose)
   const isHeld = () => consent?.state()?.isHolding ?? false
   const log = createMessageLog({ ...deps, dates, isHeld, onReply: send })
   const showLines = () => log.show(features.withLines(client.messages()), false)
@@ -84,8 +84,8 @@ export function createPanel(deps: PanelDeps) {
     client.on('config.loaded', configure),
     client.on('consent.changed', showLines),
     client.on('unread.changed', log.followUnread),
-    client.on('connection.changed', ({ state }) => {
-      header.setConnection(state)
+    client.on('connection.changed', () => {
+      header.showStatus()
       showEnd()
     }),
     client.on('session.ready', () => {
@@ -151,13 +151,11 @@ export function createPanel(deps: PanelDeps) {
   }
 
   function configure() {
-    const config = client.config()
-    const look = config?.appearance
+    const look = client.config()?.appearance
     const texted = look?.translations
     // The texts of the exact locale come first, then those of the language, then the default.
     const { title, greeting, openingReplies } = { ...look, ...texted?.[languageOf(locale)], ...texted?.[locale] }
-    header.configure(config, title || texts.title)
-    header.setConnection(client.connection())
+    header.setTitle(title || texts.title)
     log.setGreeting(greeting || texts.greeting, title || texts.title, openingReplies?.texts ?? [])
   }
 

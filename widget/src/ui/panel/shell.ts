@@ -22,11 +22,9 @@ export type Shell = ReturnType<typeof createShell>
 export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: ShellOptions) {
   const { host, frame, button, sheets } = launcherHost
   const root = host.shadowRoot!
-  const prefersDark = matchMedia('(prefers-color-scheme: dark)')
   const sheet = new CSSStyleSheet()
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
-  let appearance: WidgetConfig['appearance'] | undefined
   sheet.replaceSync(panelCss + messagesCss + composerCss + actionsCss + answerCss)
   const own = sheets.length
   const added = new Set<string>()
@@ -34,7 +32,7 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
   button.append(collapse, badge)
   // The page sees the widget's element as the target of each event. Shortcuts leave editable targets alone.
   Object.defineProperty(host, 'isContentEditable', { configurable: true, get: () => isField(root.activeElement) })
-  prefersDark.addEventListener('change', color)
+  setTheme(theme)
   let focused: Element | null = null
   root.addEventListener('focusin', () => {
     focused = root.activeElement
@@ -53,22 +51,21 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
     /** Removes the element from the page, and the chat's styles and icons from the element. */
     remove() {
       launcherHost.detach()
-      prefersDark.removeEventListener('change', color)
       sheets.splice(own)
       collapse.remove()
       badge.remove()
     },
 
-    setAppearance(next: WidgetConfig['appearance'] | undefined) {
-      appearance = next
-      if (next) launcherHost.setAppearance(next)
-      color()
+    setAppearance(appearance: WidgetConfig['appearance'] | undefined) {
+      if (appearance) launcherHost.setAppearance(appearance)
+      const { accent } = launcherColors(appearance?.accentColor)
+      const setColor = (name: string, colorIn: (scheme: 'light' | 'dark') => string) =>
+        frame.style.setProperty(name, `light-dark(${colorIn('light')}, ${colorIn('dark')})`)
+      setColor('--focus', (scheme) => focusColor(accent, scheme))
+      setColor('--rim', (scheme) => (isFaint(accent, scheme) ? 'var(--control)' : 'transparent'))
     },
 
-    setTheme(next: Theme) {
-      theme = next
-      color()
-    },
+    setTheme,
 
     addStyles(css: string) {
       if (added.has(css)) return
@@ -103,13 +100,9 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
     root.adoptedStyleSheets = sheets
   }
 
-  function color() {
-    const isDark = theme === 'dark' || (theme !== 'light' && prefersDark.matches)
-    const scheme = isDark ? 'dark' : 'light'
-    frame.dataset.scheme = scheme
-    const { accent } = launcherColors(appearance?.accentColor)
-    frame.style.setProperty('--focus', focusColor(accent, scheme))
-    frame.style.setProperty('--rim', isFaint(accent, scheme) ? 'var(--control)' : 'transparent')
+  /** Without a scheme of its own, the frame has that of the visitor's system. */
+  function setTheme(next: Theme) {
+    frame.style.colorScheme = next === 'auto' ? '' : next
   }
 }
 
