@@ -119,7 +119,7 @@ it('the console is shown in the language that the operator chooses in a browser,
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de')
 })
 
-it.each(someOf([320, 390], 1))(
+itLong.each([320, 390])(
   'the navigation of a phone of %s px has four tabs and More, which stay in place and do not touch in German',
   async (width) => {
     const page = await browser.open(core, 'leads', { locale: 'de-AT', viewport: { width, height: 640 } })
