@@ -10,7 +10,7 @@ const { core } = browser
 
 const bodies = (conversationId: string) => core.conversations.messages(conversationId).map(({ body }) => body)
 
-it.each(['en', 'de'])('at 400 % zoom the head of a conversation has room for a name, in %s', async (locale) => {
+itLong.each(['en', 'de'])('at 400 % zoom the head of a conversation has room for a name, in %s', async (locale) => {
   const page = await browser.open(core, 'conversations/cnv_maria', { locale, viewport: { width: 320, height: 256 } })
   const name = page.locator('.thread-title bdi')
   await name.getByText('Maria Huber').waitFor()

@@ -55,23 +55,26 @@ describe('deliveries in the console', () => {
     await page.getByRole('heading', { name: 'Maria Huber' }).waitFor()
   })
 
-  it('a delivery that was not tried yet shows no attempt number, and its ID for support is under More', async () => {
-    core.leads.addAttempt({ deliveryId: 'dlv_new', leadId: 'lead_li', subscriptionId: 'sub_crm' })
-    const page = await browser.open(core, 'deliveries')
-    const row = page.locator('.table-row', { hasText: 'Pending' })
-    await row.getByText('Li Wei').waitFor()
-    expect(await row.textContent()).not.toContain('attempt')
-    await page.getByText('connection refused, while connecting · attempt 2 · ').waitFor()
-    await row.click()
-    const attempt = page.locator('.attempt')
-    await attempt.getByText('Pending').waitFor()
-    expect(await attempt.locator('.attempt-number').textContent()).toBe('')
-    expect(await attempt.innerText()).not.toContain('cor_')
-    await attempt.getByText('More').click()
-    await attempt.getByText('ID for support cor_4').waitFor()
-  })
+  itLong(
+    'a delivery that was not tried yet shows no attempt number, and its ID for support is under More',
+    async () => {
+      core.leads.addAttempt({ deliveryId: 'dlv_new', leadId: 'lead_li', subscriptionId: 'sub_crm' })
+      const page = await browser.open(core, 'deliveries')
+      const row = page.locator('.table-row', { hasText: 'Pending' })
+      await row.getByText('Li Wei').waitFor()
+      expect(await row.textContent()).not.toContain('attempt')
+      await page.getByText('connection refused, while connecting · attempt 2 · ').waitFor()
+      await row.click()
+      const attempt = page.locator('.attempt')
+      await attempt.getByText('Pending').waitFor()
+      expect(await attempt.locator('.attempt-number').textContent()).toBe('')
+      expect(await attempt.innerText()).not.toContain('cor_')
+      await attempt.getByText('More').click()
+      await attempt.getByText('ID for support cor_4').waitFor()
+    },
+  )
 
-  it('a lead that was not sent says what to do once, also while no destination is enabled', async () => {
+  itLong('a lead that was not sent says what to do once, also while no destination is enabled', async () => {
     core.leads.addLead({ leadId: 'lead_new', source: 'offline-form', fields: { name: 'Ida' } })
     const page = await browser.open(core, 'leads/lead_new')
     await page.getByRole('button', { name: 'Send lead' }).waitFor()

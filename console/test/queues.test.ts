@@ -2,7 +2,7 @@ import { Code } from '@connectrpc/connect'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { isLong, itLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -78,7 +78,7 @@ describe('the queues of the inbox', () => {
     await page.getByText('No open conversations').waitFor()
   })
 
-  it.each(isLong ? ['live', 'during an interruption'] : ['live'])(
+  itLong.each(['live', 'during an interruption'])(
     'show no conversation that a colleague closed during an interruption, and none that was erased %s',
     async (how) => {
       const page = await browser.open(core, 'conversations?queue=unanswered')
@@ -138,7 +138,7 @@ describe('the flow by keyboard', () => {
     await page.locator('.thread-title', { hasText: 'Closed' }).waitFor()
   })
 
-  it('acts on the conversation that is shown, from the moment at which it is shown', async () => {
+  itLong('acts on the conversation that is shown, from the moment at which it is shown', async () => {
     const page = await browser.open(core, 'conversations/cnv_q1z6')
     await page.locator('.thread-title', { hasText: 'Visitor Q1Z6' }).waitFor()
     // The key comes right after the change of the page, before the next frame.

@@ -86,10 +86,11 @@ describe('forms', () => {
   })
 })
 
-it.each([
+const teamPages = [
   ['en', 'workspaces:read workspaces:write', ['Everyone', 'Members', 'Invite a colleague', 'Sessions', 'You']],
   ['de', 'workspaces:read', ['Alle', 'Mitglieder', 'Sie selbst', 'Dieser Browser', 'Sitzungen']],
-])(
+] as const
+it.each(someOf(teamPages, 1))(
   'the page of the team has what is of everyone apart from what is of you, in %s, with %s',
   async (locale, scope, titles) => {
     const page = await browser.open(core, 'team', { locale, token: workspaceSession({ scope }) })
@@ -118,7 +119,7 @@ it('the console is shown in the language that the operator chooses in a browser,
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de')
 })
 
-it.each(someOf([320, 390], 1))(
+itLong.each([320, 390])(
   'the navigation of a phone of %s px has four tabs and More, which stay in place and do not touch in German',
   async (width) => {
     const page = await browser.open(core, 'leads', { locale: 'de-AT', viewport: { width, height: 640 } })
@@ -176,13 +177,16 @@ itLong(
   },
 )
 
-it('the console is shown in the language of the browser if the stored one is unknown, and in English if its texts do not load', async () => {
-  const page = await browser.open(core, 'team', { locale: 'de-DE' })
-  await page.evaluate(() => localStorage.setItem('service.console.language', 'xx'))
-  await page.reload()
-  await page.getByLabel('Sprache').waitFor()
-  await page.route(/assets\/de-/, (route) => route.abort())
-  await page.reload()
-  await page.getByLabel('Language').waitFor()
-  expect(await page.evaluate(() => document.documentElement.lang)).toBe('en')
-})
+itLong(
+  'the console is shown in the language of the browser if the stored one is unknown, and in English if its texts do not load',
+  async () => {
+    const page = await browser.open(core, 'team', { locale: 'de-DE' })
+    await page.evaluate(() => localStorage.setItem('service.console.language', 'xx'))
+    await page.reload()
+    await page.getByLabel('Sprache').waitFor()
+    await page.route(/assets\/de-/, (route) => route.abort())
+    await page.reload()
+    await page.getByLabel('Language').waitFor()
+    expect(await page.evaluate(() => document.documentElement.lang)).toBe('en')
+  },
+)

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { itLong } from '../../test/support/is-long.ts'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -85,20 +85,24 @@ describe('the report', () => {
     await until('28 rows', async () => (await page.locator('.figure-table tbody tr').count()) === 28)
   })
 
-  it.each([
+  const written = [
     ['en', '2 Dec 2026', '1,240'],
     ['de', '02.12.2026', '1.240'],
-  ])('writes dates and numbers as readers of %s do, and aligns the numbers at their end', async (lang, date, count) => {
-    core.report.add([1_240])
-    const page = await browser.open(core, 'report', { locale: lang })
-    await page.locator('input[type=date]').fill('2026-12-02')
-    const row = page.getByRole('row', { name: date })
-    const cell = row.getByRole('cell', { name: count, exact: true })
-    await cell.waitFor()
-    const { textAlign, fontVariantNumeric } = await cell.evaluate((element) => getComputedStyle(element))
-    expect([textAlign, fontVariantNumeric]).toEqual(['end', 'tabular-nums'])
-    expect(await page.locator('main').innerText()).not.toMatch(/\d{4}-\d\d-\d\d/)
-  })
+  ] as const
+  it.each(someOf(written, 1))(
+    'writes dates and numbers as readers of %s do, and aligns the numbers at their end',
+    async (lang, date, count) => {
+      core.report.add([1_240])
+      const page = await browser.open(core, 'report', { locale: lang })
+      await page.locator('input[type=date]').fill('2026-12-02')
+      const row = page.getByRole('row', { name: date })
+      const cell = row.getByRole('cell', { name: count, exact: true })
+      await cell.waitFor()
+      const { textAlign, fontVariantNumeric } = await cell.evaluate((element) => getComputedStyle(element))
+      expect([textAlign, fontVariantNumeric]).toEqual(['end', 'tabular-nums'])
+      expect(await page.locator('main').innerText()).not.toMatch(/\d{4}-\d\d-\d\d/)
+    },
+  )
 
   itLong('says that nobody wrote, and that the days have too many conversations', async () => {
     const core = await browser.newCore()

@@ -9,7 +9,7 @@ import { publicErrors } from '../../contract/errors.ts'
 import { deliveryEvents } from '../../contract/event-kinds.ts'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { forAll } from '../../test/support/for-all.ts'
-import { itLong, runs } from '../../test/support/is-long.ts'
+import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { validatorOf } from '../../test/support/json-schema.ts'
 import { anyCharacter } from '../../test/support/nasty-values.ts'
 import { eventDefinitions } from '../schemas/events.ts'
@@ -38,10 +38,11 @@ let read: ReturnType<typeof readDocument> | undefined
 const startWithDocument = () => (read ??= readDocument())
 
 describe('the OpenAPI document', () => {
-  test.each([
+  const documents = [
     ['3.2.0', 'openapi.json'],
     ['3.1.1', 'openapi-3.1.json'],
-  ])('is valid OpenAPI %s at /docs/%s', async (version, name) => {
+  ] as const
+  test.each(someOf(documents, 1))('is valid OpenAPI %s at /docs/%s', async (version, name) => {
     const { url } = await shared()
     const response = await fetch(`${url}/docs/${name}`)
     expect(response.headers.get('content-type')).toContain('application/json')

@@ -19,6 +19,11 @@ export async function methodWalk(cores: TestCores): Promise<() => Promise<Map<st
   const things = await thingsOf(cores, session.sessionId, session.conversationId)
   const { workspaceId: elsewhere } = await createWorkspace(cores.core, 'Elsewhere')
   const bearer = async (token: Promise<string> | string) => `Bearer ${await token}`
+  /** Returns a caller whose credential is the same for every method. */
+  const same = async (credential: Promise<string>) => {
+    const value = await credential
+    return () => value
+  }
   const operator = (claims: object, more: object = {}) =>
     bearer(
       signWorkspaceSession({ claims: { wid: things.workspaceId, scope: everyScope.join(' '), ...claims }, ...more }),
@@ -34,22 +39,22 @@ export async function methodWalk(cores: TestCores): Promise<() => Promise<Map<st
       }),
     )
 
-  const callers: Record<string, (method: DescMethod) => Promise<string | undefined> | string> = {
-    'no credential': async () => undefined,
+  const callers: Record<string, (method: DescMethod) => Promise<string> | string | undefined> = {
+    'no credential': () => undefined,
     'an empty token': () => 'Bearer ',
     'another scheme': () => `Basic ${Buffer.from('operator:secret').toString('base64')}`,
-    'a malformed token': () => bearer('a.b.c'),
-    'another key': () => operator({}, { key: new Uint8Array(32).fill(5) }),
-    'another audience': () => operator({ aud: 'service.widget.public-api' }),
-    'a visitor’s grant': () => bearer(session.accessGrant),
-    'an expired session': () => operator({ exp: Math.floor(Date.now() / 1000) - 31 }),
-    'a session that never expires': () => operator({ exp: undefined }),
-    'a session without a workspace': () => operator({ wid: undefined }),
+    'a malformed token': () => 'Bearer a.b.c',
+    'another key': await same(operator({}, { key: new Uint8Array(32).fill(5) })),
+    'another audience': await same(operator({ aud: 'service.widget.public-api' })),
+    'a visitor’s grant': () => `Bearer ${session.accessGrant}`,
+    'an expired session': await same(operator({ exp: Math.floor(Date.now() / 1000) - 31 })),
+    'a session that never expires': await same(operator({ exp: undefined })),
+    'a session without a workspace': await same(operator({ wid: undefined })),
     'an expired service token': (method) => service([getOption(method, scope)], -1),
-    'no scope': () => operator({ scope: '' }),
+    'no scope': await same(operator({ scope: '' })),
     'every other scope': (method) => operator({ scope: others(method).join(' ') }),
     'a service token with every other scope': (method) => service(others(method)),
-    'another workspace': () => operator({ wid: elsewhere }),
+    'another workspace': await same(operator({ wid: elsewhere })),
   }
 
   async function rowOf([name, method]: [string, DescMethod]): Promise<[string, Row]> {

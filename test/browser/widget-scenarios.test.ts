@@ -110,7 +110,7 @@ describe('a visitor of the shop', () => {
     expect(await page.getByRole('button', { name: 'Retry' }).count()).toBe(0)
   })
 
-  it('sees the message once if the response to its send was lost', async () => {
+  itLong('sees the message once if the response to its send was lost', async () => {
     const page = await visit('pk_lost_answer')
     await launcher(page).click()
     await field(page).fill('Only once')

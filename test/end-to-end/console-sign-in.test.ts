@@ -1,5 +1,10 @@
+import { type ConnectError, createClient } from '@connectrpc/connect'
+import { createConnectTransport as createWebTransport } from '@connectrpc/connect-web'
+import { decodeJwt } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { runAdmin } from '../../admin/run-admin.ts'
+import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { useLocalStack } from '../support/local-stack.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 
@@ -169,5 +174,26 @@ describe('the cookie of the console', () => {
     expect(await text).toContain('"code":"unauthenticated"')
     expect((await post('/console/session/current', { headers: { cookie } })).status).toBe(204)
     expect((await post('/console/session/current')).status).toBe(204)
+  })
+})
+
+describe('the demo’s workspace session', () => {
+  it('has every operator scope for the demo workspace and an expiry', () => {
+    const { scope, wid, exp, aud } = decodeJwt(stack.demo.workspaceSession)
+    expect(new Set(String(scope).split(' '))).toEqual(operatorScopes)
+    expect([wid, aud]).toEqual([stack.demo.workspaceId, 'service.workspace'])
+    expect(exp).toBeGreaterThan(Date.now() / 1000)
+  })
+
+  it('gives the console access to the cores through the gateway', async () => {
+    const headers = { authorization: `Bearer ${stack.demo.workspaceSession}` }
+    const client = createClient(MessagingService, createWebTransport({ baseUrl: `${url}/rpc` }))
+    expect(await client.listConversations({}, { headers })).toMatchObject({ conversations: [] })
+    const other = client.listConversations({ workspaceId: 'ws_other' }, { headers })
+    expect(await other.catch((error: ConnectError) => error.rawMessage)).toBe('NotFound')
+    const leave = new AbortController()
+    const frames = client.watchConversations({}, { headers, signal: leave.signal })[Symbol.asyncIterator]()
+    expect((await frames.next()).value?.frame.case).toBe('ready')
+    leave.abort()
   })
 })

@@ -16,7 +16,6 @@ import { atFileEnd } from './clean-up.ts'
  */
 const launchArguments = [
   '--no-sandbox',
-  '--no-zygote',
   '--disable-gpu',
   '--font-render-hinting=none',
   // Accepts the dialog for screen sharing automatically. The video stream is still real.
