@@ -47,8 +47,10 @@ export const presenceOf = perGateway(() => {
       for (const opened of slicesOf([...streams.values()], STREAMS_PER_UPDATE)) send(link, { opened })
     },
 
+    /** Must be called each `PRESENCE_FLUSH_MS`, because the streams of a silent gateway do not count. */
     flush(links: Iterable<Sender>) {
       const update = changes
+      if (streams.size === 0 && Object.values(update).every(({ length }) => length === 0)) return
       changes = { opened: [], ended: [], reports: [] }
       for (const link of links) send(link, update)
     },
