@@ -118,7 +118,8 @@ function resultOf(attempt: DeliveryAttempt) {
   return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${[...new Set(facts)].join(', ')}; correlation id ${correlationId}.${answer}`
 }
 
-function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt) {
+function outcomeOf(latest: DeliveryAttempt) {
+  const { attemptId, status, responseClass, responseStatus, nextRetryAt, updatedAt } = latest
   const retry = `Mend the destination, then run \`deliveries retry --attempt ${attemptId}\`.`
   switch (waitOf(status, Number(nextRetryAt?.seconds) * 1000, Date.now()) ?? status) {
     case 'worker':
@@ -132,6 +133,8 @@ function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }:
     case DeliveryStatus.ACCEPTED:
       return `The destination accepted it at ${timeText(updatedAt)}.`
     case DeliveryStatus.FAILED:
+      if (responseClass === ResponseClass.REJECTED_PAYLOAD && responseStatus === undefined)
+        return 'Nothing was sent, because its body would be larger than 64 KiB. Send fewer fields of the leads to this destination.'
       return responseClass === ResponseClass.SUPPRESSED
         ? 'Nothing was sent, because the person is on the suppression list of the workspace.'
         : `It failed for good and is not retried. ${retry}`

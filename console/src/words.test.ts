@@ -1,16 +1,25 @@
 import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
+import { DeliveryAttemptSchema, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { usualFields } from '../../browser/chat/usual-fields.ts'
 import { valueText } from './changes/changes-view.tsx'
-import { statusByName } from './deliveries/delivery-words.ts'
+import { isRetryable, outcomeText, statusByName } from './deliveries/delivery-words.ts'
 import { originProblem, toOrigin } from './installations/installation-words.ts'
 import { namedFields } from './leads/lead-titles.ts'
 import { addIdempotencyKeys } from './operations.ts'
 import { type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
 import { countOfDeliveries, destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
 import { countOf, formatFull, formatShort, formatTime } from './time.ts'
+
+it('a failed delivery can be retried, except one whose body was too large to be sent', () => {
+  const failed = { status: DeliveryStatus.FAILED, responseClass: ResponseClass.REJECTED_PAYLOAD }
+  const refused = create(DeliveryAttemptSchema, { ...failed, responseStatus: 422 })
+  expect([outcomeText(refused), isRetryable(refused)]).toEqual(['Payload rejected, HTTP 422', true])
+  const tooLarge = create(DeliveryAttemptSchema, failed)
+  expect([outcomeText(tooLarge), isRetryable(tooLarge)]).toEqual(['Larger than 64 KiB; nothing was sent', false])
+})
 
 describe('the parser of routes', () => {
   it.each<KnownRoute>([

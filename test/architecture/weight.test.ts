@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 44_400, tokens: 301_700 },
+    limits: { lines: 43_900, tokens: 297_800 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 26_000, tokens: 141_100 },
+    limits: { lines: 25_800, tokens: 139_700 },
   },
 }
 

@@ -161,14 +161,15 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
   const receiver = await startReceiver()
   const { leads } = stack.operator()
   const { workspaceId } = stack.demo
-  const deliver = async (path: string) => {
+  const deliver = async (path: string, more: Record<string, string> = {}) => {
+    const fields = { email: 'zoe@example.com', ...more }
     const { subscription } = await leads.createSubscription({
       workspaceId,
       destinationUrl: `${receiver.http}${path}?secret=s3cret`,
-      mappedFields: ['email'],
+      mappedFields: Object.keys(fields),
     })
     const { subscriptionId } = subscription!
-    const { leadId } = await leads.captureLead({ workspaceId, source: 'api', fields: { email: 'zoe@example.com' } })
+    const { leadId } = await leads.captureLead({ workspaceId, source: 'api', fields })
     const { attempt } = await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: subscriptionId })
     return { subscriptionId, deliveryId: attempt!.deliveryId }
   }
@@ -192,6 +193,10 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
   )
   await until('the failed delivery', async () => (await textOf(refused.deliveryId)).includes('It failed for good'))
   expect(await textOf(refused.deliveryId)).toMatch(/status 400[\s\S]*deliveries retry --attempt att_/)
+  const large = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'x'.repeat(4000)]))
+  const tooLarge = await textOf((await deliver('/200', large)).deliveryId)
+  expect(tooLarge).toContain('Nothing was sent, because its body would be larger than 64 KiB.')
+  expect(tooLarge).not.toContain('deliveries retry')
 })
 
 it('`explain --delivery` names the next retry, the end of the schedule or a suppressed person, and fails if the destination was deleted', async () => {

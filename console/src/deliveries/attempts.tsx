@@ -72,7 +72,7 @@ interface RetryButtonProps {
 /** Button that retries a failed delivery. Shows nothing if a retry is not possible. */
 export function RetryButton({ attempt, of, onRetried }: RetryButtonProps) {
   const { api } = useConsole()
-  if (!isRetryable(attempt.status)) return null
+  if (!isRetryable(attempt)) return null
   const { attemptId } = attempt
   return (
     <ActionButton

@@ -63,7 +63,13 @@ const phases: Partial<Record<keyof typeof AttemptPhase, string>> = {
   BODY: 'while reading the response',
 }
 
-export function outcomeText({ responseClass, responseStatus, failureReason, failurePhase }: DeliveryAttempt) {
+/** A body above the limit is never sent, and not stored. */
+const isTooLarge = ({ responseClass, responseStatus }: DeliveryAttempt) =>
+  responseClass === ResponseClass.REJECTED_PAYLOAD && responseStatus === undefined
+
+export function outcomeText(attempt: DeliveryAttempt) {
+  if (isTooLarge(attempt)) return 'Larger than 64 KiB; nothing was sent'
+  const { responseClass, responseStatus, failureReason, failurePhase } = attempt
   const parts = [
     classes[ResponseClass[responseClass] as keyof typeof ResponseClass],
     responseStatus !== undefined && `HTTP ${responseStatus}`,
@@ -73,5 +79,6 @@ export function outcomeText({ responseClass, responseStatus, failureReason, fail
   return parts.filter(Boolean).join(', ')
 }
 
-export const isRetryable = (status: DeliveryStatus) =>
-  [DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.FAILED, DeliveryStatus.DEAD_LETTERED].includes(status)
+export const isRetryable = (attempt: DeliveryAttempt) =>
+  [DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.FAILED, DeliveryStatus.DEAD_LETTERED].includes(attempt.status) &&
+  !isTooLarge(attempt)
