@@ -43,9 +43,9 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: filesOf(mode),
     exclude: ['**/node_modules/**', '**/dist/**'],
-    // One worker more than processors, because many tests wait. Each worker loads all modules and starts a
-    // browser, which costs seconds. Long tests start processes of their own, which use the processors.
-    maxWorkers: availableParallelism() + (mode === 'long' ? 0 : 1),
+    // More workers than processors, because many tests wait, and long tests wait most: for periods, timeouts
+    // and processes. Each worker loads all modules and starts a browser, which costs seconds.
+    maxWorkers: availableParallelism() + (mode === 'long' ? 2 : 1),
     // The conformance rules run concurrently, and many of them wait.
     maxConcurrency: 20,
     sequence: { sequencer: LongestFirst },

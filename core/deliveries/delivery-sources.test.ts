@@ -209,12 +209,17 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
       const leadId = await capture()
       await claimed(destinations)
       let erased: Promise<unknown> | undefined
+      let isCaughtUp = false
       const hooked = cores.coreWithHook(() => {
+        if (!isCaughtUp) return
         calls += 1
         if (calls === at) erased = erase()
         return erased
       })
       wakeupsOf(hooked).start()
+      // It also reads the wake-ups of the cases before, which makes calls.
+      await until('the core is current', wakeupsOf(hooked).isCurrent)
+      isCaughtUp = true
       await capture(hooked).catch(() => {})
       await (erased ?? erase())
       await wakeupsOf(hooked).stop()

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { newSite } from '../support/resources.ts'
-import { until } from '../support/until.ts'
+import { until, untilSettled } from '../support/until.ts'
 import { bearer } from './client.ts'
 import { inTime, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
@@ -108,7 +108,7 @@ export function rateRules(suite: () => Suite): void {
     const visitor = await client.visitor()
     const streams = []
     for (let index = 0; index < 7; index++) streams.push(await visitor.openStream())
-    await streams[0]!.ended
+    await untilSettled('the end of the first stream', streams[0]!.ended)
     await visitor.send('hello')
     for (const stream of streams.slice(1)) {
       await until('the event', () => stream.events.length === 1)

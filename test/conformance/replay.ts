@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { until } from '../support/until.ts'
+import { until, untilSettled } from '../support/until.ts'
 import type { EventStream, Visitor } from '../support/visitor.ts'
 import { readRaw } from './raw-stream.ts'
 import { rule } from './rule.ts'
@@ -98,7 +98,7 @@ export function replayRules(suite: () => Suite): void {
     head: number,
   ) {
     const stream = await visitor.openStream(start)
-    await stream.ended
+    await untilSettled('the end of the stream', stream.ended)
     expect(stream.status).toBe(200)
     expect(stream.events).toEqual([
       {

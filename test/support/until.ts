@@ -16,3 +16,13 @@ export async function until<T>(what: string, check: () => T | Promise<T>, everyM
     await delay(interval)
   }
 }
+
+/** Resolves or rejects like the promise. Throws after 60 s. */
+export async function untilSettled<T>(what: string, promise: Promise<T>): Promise<T> {
+  let isSettled = false
+  void Promise.allSettled([promise]).then(() => {
+    isSettled = true
+  })
+  await until(what, () => isSettled)
+  return promise
+}
