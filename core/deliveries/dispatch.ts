@@ -21,7 +21,7 @@ export interface StreamingWorker extends Claimant {
 /** Milliseconds between reads of the queue while more is due than the workers take. */
 const pollEveryMs = 1_000
 /** Milliseconds between reads while nothing is due. A lost announcement delays a delivery this long. */
-const restEveryMs = 2_500
+const restEveryMs = 10_000
 /** Minimum time between two reads in milliseconds. One read fills the room that is made in it. */
 const readEveryMs = 10
 

@@ -236,8 +236,8 @@ describe('the stream of a worker', () => {
     const core = test.watchedCore((collection, method) => {
       if (isAway && `${collection}.${method}` === 'deliveries.bulkWrite') throw new Error('away')
     })
-    const stream = await test.stream({ core })
     await send()
+    const stream = await test.stream({ core })
     const [delivery] = await received(stream, 1)
     isAway = true
     stream.answer([delivery!])
