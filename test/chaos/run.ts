@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
+import { failOnClosedSockets } from '../../core/database/closed-sockets.ts'
 import type { DeliveryDocument } from '../../core/deliveries/model.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import type { ReplicaSet } from '../replica-set/replica-set.ts'
@@ -108,6 +109,8 @@ export async function runWith(
     ...(root !== undefined && { root }),
   })
   const receiver = await startReceiver()
+  // Faults kill the engine, and a client of the driver as it is may then never find it again.
+  failOnClosedSockets()
   const client = new MongoClient(service.engine.uri)
   const db = client.db(service.engine.database)
   const [draining, stopped] = [new AbortController(), new AbortController()]
