@@ -8,8 +8,8 @@ import { conversationJobs, drainConversations } from './conversations/jobs.ts'
 import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
 import { databaseJobs } from './database/database-check.ts'
-import { closeDeliveries, deliveryJobs, deliveryLags, openDeliveries } from './deliveries/jobs.ts'
-import { closeFeed, feedJobs, feedLags } from './feed/jobs.ts'
+import { deliveryJobs, deliveryLags, openDeliveries } from './deliveries/jobs.ts'
+import { feedJobs, feedLags } from './feed/jobs.ts'
 import { createIdempotency, createIdempotencyStore } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
@@ -137,9 +137,7 @@ export function createCore({
     },
 
     async stop() {
-      closeDeliveries(core)
-      searchIndexOf(core).close()
-      closeFeed(core)
+      core.closing.abort()
       await Promise.all(jobs.map((job) => job.stop()))
       await drainConversations(core)
       await logOf(core).drain()

@@ -34,8 +34,10 @@ export class Core extends ProcessParts {
   /** Returns the milliseconds since 1970. */
   now!: () => number
   random!: () => number
+  /** Aborts when the core stops. Work in the background then ends early, and another core completes it. */
+  readonly closing = new AbortController()
 
-  constructor(fields: Omit<Core, keyof ProcessParts>) {
+  constructor(fields: Omit<Core, keyof ProcessParts | 'closing'>) {
     super()
     Object.assign(this, fields)
   }

@@ -27,12 +27,12 @@ const readEveryMs = 10
 
 export const deliveryDispatchOf = perCore((core) => {
   const { bus, logger, now } = core
+  const { signal } = core.closing
   const workers = new Set<StreamingWorker>()
   /** Whether deliveries were due after the last read. If so, new room is filled at once. */
   let isMoreDue = true
   let isWanted = false
   let isRunning = false
-  let isClosed = false
   let isFailing = false
   let timer: NodeJS.Timeout | undefined
   let readAt = Number.NEGATIVE_INFINITY
@@ -42,7 +42,7 @@ export const deliveryDispatchOf = perCore((core) => {
 
   function wake() {
     isWanted = true
-    if (isRunning || isClosed || workers.size === 0) return
+    if (isRunning || signal.aborted || workers.size === 0) return
     isRunning = true
     clearTimeout(timer)
     void run()
@@ -50,20 +50,21 @@ export const deliveryDispatchOf = perCore((core) => {
 
   async function run() {
     let nextDueAt = Number.POSITIVE_INFINITY
-    while (isWanted && !isClosed) {
+    while (isWanted && !signal.aborted) {
       const pauseMs = readAt + readEveryMs - performance.now()
       if (pauseMs > 0) await delay(pauseMs)
       isWanted = false
       readAt = performance.now()
       nextDueAt = await fill().catch((error) => {
-        if (!isFailing && !isClosed) logFailure(logger, 'claiming deliveries failed; retrying every second')(error)
+        if (!isFailing && !signal.aborted)
+          logFailure(logger, 'claiming deliveries failed; retrying every second')(error)
         isFailing = true
         return Number.POSITIVE_INFINITY
       })
     }
     isRunning = false
     const everyMs = isMoreDue || isFailing ? pollEveryMs : restEveryMs
-    if (!isClosed) timer = setTimeout(wake, Math.max(1, Math.min(everyMs, nextDueAt - now())))
+    if (!signal.aborted) timer = setTimeout(wake, Math.max(1, Math.min(everyMs, nextDueAt - now())))
   }
 
   /** Returns the time at which the next delivery is due, if it is known. */
@@ -101,6 +102,7 @@ export const deliveryDispatchOf = perCore((core) => {
     if (ids.includes(deliveryWorkHint)) wake()
   })
   bus.on('gap', wake)
+  signal.addEventListener('abort', () => clearTimeout(timer))
 
   return {
     join(worker: StreamingWorker) {
@@ -116,9 +118,5 @@ export const deliveryDispatchOf = perCore((core) => {
       if (isMoreDue) wake()
     },
     busyDestinations: () => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
-    close() {
-      isClosed = true
-      clearTimeout(timer)
-    },
   }
 })

@@ -15,7 +15,7 @@ import { pendingFaultsOf } from './faults.ts'
 import { leadFanOutOf } from './lead-capture.ts'
 import { findSubscriptions } from './live-subscriptions.ts'
 import { anyDestination } from './model.ts'
-import { closePauses, reconcilePauses } from './pauses.ts'
+import { reconcilePauses } from './pauses.ts'
 import { deliveryQueueOf } from './queue.ts'
 import { proceedRecoveries } from './recovery.ts'
 import { applyRedactions } from './redactions.ts'
@@ -57,11 +57,6 @@ export function openDeliveries(core: Core) {
   const { disabledSubscriptions, deliveriesDue } = core.metrics
   measureAtScrape(disabledSubscriptions, 30_000, () => measureDestinations(core))
   measureAtScrape(deliveriesDue, 5_000, () => measureQueue(core))
-}
-
-export function closeDeliveries(core: Core) {
-  deliveryDispatchOf(core).close()
-  closePauses(core)
 }
 
 const countedMax = 1000

@@ -25,20 +25,15 @@ const clocksApartMs = 2_000
 /** An upper bound on `dueAt` lets the index alone answer a query. */
 const endOfTime = new Date(8.64e15)
 
-const backgroundOf = perCore(() => {
-  /** Subscriptions whose deliveries are changed in the background. `again`: the status may have changed. */
-  const running = new Map<string, { again: boolean }>()
-  return { closed: new AbortController(), running }
-})
-
-export const closePauses = (core: Core) => backgroundOf(core).closed.abort()
+/** Subscriptions whose deliveries are changed in the background. `again`: the status may have changed. */
+const runningOf = perCore(() => new Map<string, { again: boolean }>())
 
 /**
  * Pauses the waiting deliveries of a disabled subscription: the first ones at once, the others in steps in
  * the background. Claims skip those that are not paused yet.
  */
 export async function pauseDeliveries(core: Core, subscriptionId: string) {
-  if (!backgroundOf(core).running.has(subscriptionId)) await applyStatus(core, subscriptionId)
+  if (!runningOf(core).has(subscriptionId)) await applyStatus(core, subscriptionId)
 }
 
 /**
@@ -64,8 +59,8 @@ async function step(core: Core, subscriptionId: string, limit: number) {
 
 /** Changes the other deliveries in steps. Never rejects. */
 async function finishLater(core: Core, subscriptionId: string) {
-  const { closed, running } = backgroundOf(core)
-  const { signal } = closed
+  const running = runningOf(core)
+  const { signal } = core.closing
   const known = running.get(subscriptionId)
   if (known) known.again = true
   if (known || signal.aborted) return

@@ -24,11 +24,11 @@ const maxAgeMs = feedKeptMs - 86_400_000
  */
 export const conversationFeedOf = perCore((core) => {
   const { bus, logger, now } = core
+  const { signal } = core.closing
   const events = eventsOf(core)
-  const closed = new AbortController()
   const appended = createAppendedEventsMemory()
   const lagMs = () => Math.max(appended.lagMs(), follower.lagMs())
-  const paced = createPace({ share: 1 / 5, lagMs, signal: closed.signal })
+  const paced = createPace({ share: 1 / 5, lagMs, signal })
   let isActive = false
 
   /** Whether somebody reads the feed. Then entries are added at once, otherwise by `flush` in groups. */
@@ -94,7 +94,7 @@ export const conversationFeedOf = perCore((core) => {
   }
 
   async function bringUpAll(ends: ReadonlyMap<string, number>) {
-    for (let left = [...ends.keys()]; left.length > 0 && !closed.signal.aborted; ) {
+    for (let left = [...ends.keys()]; left.length > 0 && !signal.aborted; ) {
       const batch = left.slice(0, batchSize)
       const more = await paced(() => bringUp(batch, ends))
       left = [...more, ...left.slice(batchSize)]
@@ -102,7 +102,7 @@ export const conversationFeedOf = perCore((core) => {
   }
 
   const flushing = createSingleFlight(
-    () => appended.size() > 0 && !closed.signal.aborted,
+    () => appended.size() > 0 && !signal.aborted,
     async () => {
       const batch = appended.take(batchSize)
       const { ready = [], unknown = [] } = Object.groupBy(batch, ({ events }) => (events ? 'ready' : 'unknown'))
@@ -129,7 +129,7 @@ export const conversationFeedOf = perCore((core) => {
       if (behind.size > 0) logger.debug({ count: behind.size }, 'conversations lack entries of the feed')
       await bringUpAll(behind)
     },
-    signal: closed.signal,
+    signal,
   })
 
   return {
@@ -140,6 +140,5 @@ export const conversationFeedOf = perCore((core) => {
     },
     catchUp: follower.catchUp,
     lagMs,
-    close: () => closed.abort(),
   }
 })

@@ -40,8 +40,7 @@ export async function addToFeeds(core: Core, added: { workspaceId: string; entri
  */
 export const eventFanOutOf = perCore((core) => {
   const live = liveSubscriptionsOf(core)
-  const closed = new AbortController()
-  const { signal } = closed
+  const { signal } = core.closing
   /** Workspaces with new entries, and since when they wait. */
   const waiting = new Map<string, number>()
   const known = new Set<string>()
@@ -118,7 +117,6 @@ export const eventFanOutOf = perCore((core) => {
     /** Whether deliveries were created lately for this feed. Without an id: for any feed. */
     isFollowed: (workspaceId?: string) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
     lagMs,
-    close: () => closed.abort(),
   }
 })
 

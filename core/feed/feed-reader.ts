@@ -125,17 +125,17 @@ async function pageAfter(core: Core, query: FeedQuery, place: number | undefined
 
 /** Reads feeds. A cursor names the history of the data, because a restored backup gives numbers again. */
 export const feedReaderOf = perCore((core) => {
-  const { reads, bus } = core
+  const { reads, bus, closing } = core
   /** Calls that wait, by the id of their hint. */
   const waiting = new Map<string, Set<() => void>>()
   const readTimes = createLruCache<number>(maxReads)
   let readAt = Number.NEGATIVE_INFINITY
-  let isClosed = false
 
   const wakeAll = () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake()
   }
   bus.on('gap', wakeAll)
+  closing.signal.addEventListener('abort', wakeAll)
   bus.on('changed', (ids) => {
     if (waiting.size > 0) for (const id of ids) for (const wake of waiting.get(id) ?? []) wake()
   })
@@ -178,7 +178,7 @@ export const feedReaderOf = perCore((core) => {
           const { found, end } = await inPlace(signal, () => pageAfter(core, query, place))
           const hasMoved = end !== place
           place = end
-          if (found.length > 0 || performance.now() >= until || wake.aborted || isClosed)
+          if (found.length > 0 || performance.now() >= until || wake.aborted || closing.signal.aborted)
             return { events: found, cursor: cursorOf(core, query.workspaceId, place ?? 0) }
           if (!hasMoved) await untilHint(hinted, until - performance.now(), wake)
         } finally {
@@ -198,13 +198,6 @@ export const feedReaderOf = perCore((core) => {
     isRead(workspaceId?: string) {
       const at = workspaceId === undefined ? readAt : readTimes.get(workspaceId)
       return at !== undefined && performance.now() - at < readWithinMs
-    },
-
-    isClosed: () => isClosed,
-
-    close() {
-      isClosed = true
-      wakeAll()
     },
   }
 })

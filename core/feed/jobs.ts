@@ -32,7 +32,3 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
   fan_out: eventFanOutOf(core).lagMs,
   leads: leadFeedOf(core).lagMs,
 })
-
-export function closeFeed(core: Core) {
-  for (const part of [feedReaderOf, conversationFeedOf, leadFeedOf, eventFanOutOf]) part(core).close()
-}

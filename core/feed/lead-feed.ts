@@ -32,8 +32,7 @@ const leadFields = {
  */
 export const leadFeedOf = perCore((core) => {
   const { leads, deliveries, leadSubscriptions } = core.db
-  const closed = new AbortController()
-  const { signal } = closed
+  const { signal } = core.closing
   const shared = { batch: 100, paced: createPace({ share: 1 / 5, signal }), signal, now: core.now }
   const followers = {
     leads: createFollower({
@@ -66,7 +65,6 @@ export const leadFeedOf = perCore((core) => {
   return {
     followers,
     lagMs: () => Math.max(...Object.values(followers).map((follower) => follower.lagMs())),
-    close: () => closed.abort(),
   }
 })
 

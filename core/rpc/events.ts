@@ -39,7 +39,7 @@ export function eventsService(router: ConnectRouter, core: Core) {
       removal.abort()
     })
     try {
-      for (let waitMs = 0; !signal.aborted && !feedReader.isClosed(); waitMs = heartbeatMs) {
+      for (let waitMs = 0; !signal.aborted && !core.closing.signal.aborted; waitMs = heartbeatMs) {
         const page = await feedReader.read(
           { workspaceId, cursor, types, since: since && timestampDate(since) },
           { waitMs, signal, wake: AbortSignal.any([signal, removal.signal]) },

@@ -36,7 +36,7 @@ it('the search index stops after the write in progress, although many events wai
   for (let sequence = 1; sequence <= 5_000; sequence += 1) bus.emit('appended', event(sequence))
   const flushed = index.flush()
   await firstWrite.promise
-  index.close()
+  core.closing.abort()
   answer.resolve()
   await flushed
   await index.catchUp()

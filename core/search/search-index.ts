@@ -31,10 +31,10 @@ const maxTerms = 400
 export const searchIndexOf = perCore((core) => {
   const { bus, logger } = core
   const store = searchEntriesOf(core)
-  const closed = new AbortController()
+  const { signal } = core.closing
   let waiting: { event: LogEvent; readAt: number }[] = []
   const lagMs = () => Math.max(follower.lagMs(), waiting[0] === undefined ? 0 : performance.now() - waiting[0].readAt)
-  const paced = createPace({ share: 1 / 5, lagMs, signal: closed.signal })
+  const paced = createPace({ share: 1 / 5, lagMs, signal })
   const workspaces = createLruCache<string>(maxKnown)
   /** Sessions whose visitor has an entry or no name. */
   const knownVisitors = createLruCache<true>(maxKnown)
@@ -81,14 +81,14 @@ export const searchIndexOf = perCore((core) => {
     await store.insert(texts.filter(({ source }) => missing.has(source)).map(indexed))
   }
 
-  /** Writes after a pause, unless the index was closed. */
+  /** Writes after a pause, unless the core stops. */
   const write = (work: () => Promise<void>) =>
     paced(async () => {
-      if (!closed.signal.aborted) await work()
+      if (!signal.aborted) await work()
     })
 
   const flushing = createSingleFlight(
-    () => waiting.length > 0 && !closed.signal.aborted,
+    () => waiting.length > 0 && !signal.aborted,
     () =>
       write(async () => {
         const batch = waiting.slice(0, batchSize)
@@ -101,7 +101,7 @@ export const searchIndexOf = perCore((core) => {
     { paceMs: 100, isFull: () => waiting.length >= batchSize },
   )
 
-  const follower = createLogFollower(core, { name: 'search', handle: addMissing, signal: closed.signal })
+  const follower = createLogFollower(core, { name: 'search', handle: addMissing, signal })
 
   async function addMissing(events: LogEvent[]) {
     const readAt = performance.now()
@@ -136,9 +136,6 @@ export const searchIndexOf = perCore((core) => {
     catchUp: follower.catchUp,
 
     lagMs,
-
-    /** A stop does not wait for the work in progress. A later `catchUp` completes it. */
-    close: () => closed.abort(),
   }
 })
 

@@ -85,7 +85,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/deliveries/deliveries.ts': { found: 'a page of each status' },
   'core/leads/leads.ts': { contacts: 'conversations of one call', found: 'maxAtOnce' },
   'core/deliveries/dispatch.ts': { workers: 'open streams of workers' },
-  'core/deliveries/pauses.ts': { running: 'subscriptions', counts: 'subscriptions of one page' },
+  'core/deliveries/pauses.ts': { runningOf: 'subscriptions', counts: 'subscriptions of one page' },
   'core/deliveries/results.ts': {
     following: 'destinations that a result changes, until all cores know it',
     settlements: 'maxResults of one call',
