@@ -16,7 +16,9 @@ async function startServer(address: string, port = 0) {
   const sockets = new Set<Socket>()
   let silent = false
   let closes = false
+  let requests = 0
   const server = createServer((_request, response) => {
+    requests++
     if (closes) response.shouldKeepAlive = false
     if (!silent) response.end('{}')
   })
@@ -33,6 +35,7 @@ async function startServer(address: string, port = 0) {
   return {
     port: (server.address() as AddressInfo).port,
     open: () => sockets.size,
+    requests: () => requests,
     closeAfterAnswers: () => {
       closes = true
     },
@@ -169,6 +172,23 @@ describe('health watch of a silent core', () => {
       )
       return asked.size === 2
     })
+  })
+
+  it('probes less often while nobody uses the cores', async () => {
+    const servers = await Promise.all([1, 2, 3].map(() => startServer('127.0.0.1')))
+    const [resting, calling, streaming] = servers.map(({ port }) => connect([`http://127.0.0.1:${port}`]).cores)
+    await until('rest', () => !resting!.isInUse() && !calling!.isInUse() && !streaming!.isInUse())
+    const call = Promise.withResolvers<void>()
+    onTestFinished(() => call.resolve())
+    void calling!.call(
+      () => call.promise,
+      () => 'answered',
+    )
+    streaming!.follow({ added() {}, removed() {}, isBusy: () => true })
+    const before = servers.map(({ requests }) => requests())
+    const probes = () => servers.map(({ requests }, index) => requests() - before[index]!)
+    await until('twenty probes', () => probes().every((count, index) => index === 0 || count >= 20))
+    expect(probes()[0]).toBeLessThan(15)
   })
 
   itLong('throws no uncaught exception after it cuts connections with open calls', async () => {

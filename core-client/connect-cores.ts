@@ -116,6 +116,7 @@ const isName = (url: string) => url.startsWith('dns:')
 const urlOf = (address: string, port: string) => `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
 
 const PROBE_EVERY_MS = 250
+/** Between two probes of a core that does not answer, and of each core while nobody uses the pool. */
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
 /** A core counts as silent after this number of 50 ms waits without an answer. */
@@ -129,16 +130,20 @@ const OTHER_ALIVE_WITHIN_MS = 350
 const SOLE_SILENT_MS = 15_000
 
 /**
- * Probes a core until the signal aborts, less often while it does not answer. The pool skips a core whose
- * answer closes the connection: it is starting or stopping. A core that is silent for 500 ms while another
- * answers is cut, so that its calls fail over. If no other core answers, it is cut after 15 s.
+ * Probes a core until the signal aborts, less often while it does not answer or nobody uses the pool. The
+ * pool skips a core whose answer closes the connection: it is starting or stopping. A core that is silent for
+ * 500 ms while another answers is cut, so that its calls fail over. If no other core answers, it is cut after
+ * 15 s.
  */
 async function watchCore(core: Connected['core'], cores: CorePool, signal: AbortSignal) {
   let pauseMs = PROBE_EVERY_MS
   let lastAnswerAt = performance.now()
+  let probedAt = 0
   for (;;) {
     await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {})
     if (signal.aborted) return
+    if (!cores.isInUse() && performance.now() - probedAt < PROBE_MAX_EVERY_MS) continue
+    probedAt = performance.now()
     const outcome = await probe(core)
     if (signal.aborted) return
     pauseMs = outcome === 'alive' ? PROBE_EVERY_MS : Math.min(PROBE_MAX_EVERY_MS, pauseMs * 2)
@@ -166,7 +171,7 @@ async function probe({ transport }: Connected['core']): Promise<Outcome> {
   )
   try {
     for (let slice = 0; slice < SILENT_SLICES; slice++) {
-      const outcome = await Promise.race([answer, delay(SLICE_MS)])
+      const outcome = await Promise.race([answer, delay(SLICE_MS, undefined, { signal: timeout.signal })])
       if (outcome !== undefined) return outcome
     }
     return 'silent'

@@ -24,7 +24,12 @@ export class OutOfReachError extends Error {
 export interface PoolFollower {
   added(core: CoreNode): void
   removed(core: CoreNode): void
+  /** Whether it has work on a core that no call of the pool stands for, such as an open stream. */
+  isBusy?(): boolean
 }
+
+/** A pool rests if for this time nobody called, and no core that it uses was silent. */
+const RESTS_AFTER_MS = 1_500
 
 interface Member {
   core: CoreNode
@@ -40,6 +45,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[] }) {
   const followers: PoolFollower[] = []
   let members: Member[] = []
   let turn = 0
+  let calledAt = 0
 
   function memberOf(core: CoreNode) {
     const member = known.get(core) ?? { core, inFlight: 0, hasFailed: false, aliveAt: 0 }
@@ -86,6 +92,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[] }) {
     async call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure) {
       const tried = new Set<Member>()
       let cause: unknown
+      calledAt = Date.now()
       for (let member = choose(tried); member !== undefined; member = choose(tried)) {
         tried.add(member)
         member.inFlight++
@@ -118,5 +125,10 @@ export function createCorePool(options: { cores?: readonly CoreNode[] }) {
     hasOtherAlive: (core: CoreNode, since: number) =>
       members.some((member) => member.core !== core && !member.hasFailed && member.aliveAt >= since),
     inFlight: (core: CoreNode) => memberOf(core).inFlight,
+    isInUse() {
+      const isRecent = (at: number) => Math.abs(Date.now() - at) < RESTS_AFTER_MS
+      const hasWork = ({ inFlight, hasFailed, aliveAt }: Member) => inFlight > 0 || !(hasFailed || isRecent(aliveAt))
+      return isRecent(calledAt) || members.some(hasWork) || followers.some((follower) => follower.isBusy?.())
+    },
   }
 }

@@ -332,7 +332,8 @@ export const hubOf = perGateway((gateway) => {
       drop(entry)
     },
     start() {
-      cores.follow({ added: addNode, removed: removeNode })
+      const isBusy = () => [...links.values()].some(({ entries }) => entries.size > 0)
+      cores.follow({ added: addNode, removed: removeNode, isBusy })
       const flush = () => presence.flush([...links.values()].map(({ link }) => link))
       stopTimers.push(clock.every(TICK_MS, tick), clock.every(PRESENCE_FLUSH_MS, flush))
     },
