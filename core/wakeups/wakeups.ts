@@ -174,7 +174,7 @@ export const wakeupsOf = perCore((core) => {
       keyring.announcedBy(from, kids)
       if (currentAsOf !== Number.NEGATIVE_INFINITY) noteCores()
     }
-    measureLag(wakeup)
+    if (!beat) measureLag(wakeup)
     announce(wakeup)
     confirm(wakeup)
     for (const [id, number] of confirmed) if (id === processId) confirmations.confirmedBy(from, number)

@@ -161,12 +161,12 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
   const receiver = await startReceiver()
   const { leads } = stack.operator()
   const { workspaceId } = stack.demo
-  const deliver = async (path: string, more: Record<string, string> = {}) => {
-    const fields = { email: 'zoe@example.com', ...more }
+  const deliver = async (path: string) => {
+    const fields = { email: 'zoe@example.com' }
     const { subscription } = await leads.createSubscription({
       workspaceId,
       destinationUrl: `${receiver.http}${path}?secret=s3cret`,
-      mappedFields: Object.keys(fields),
+      mappedFields: ['email'],
     })
     const { subscriptionId } = subscription!
     const { leadId } = await leads.captureLead({ workspaceId, source: 'api', fields })
@@ -194,7 +194,19 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
   await until('the failed delivery', async () => (await textOf(refused.deliveryId)).includes('It failed for good'))
   expect(await textOf(refused.deliveryId)).toMatch(/status 400[\s\S]*deliveries retry --attempt att_/)
   const large = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, 'x'.repeat(4000)]))
-  const tooLarge = await textOf((await deliver('/200', large)).deliveryId)
+  const { subscription } = await leads.createSubscription({
+    workspaceId,
+    destinationUrl: `${receiver.http}/200`,
+    mappedFields: Object.keys(large),
+    automatic: true,
+  })
+  const { subscriptionId } = subscription!
+  await leads.captureLead({ workspaceId, source: 'api', fields: large })
+  const found = await until('the delivery that is too large', async () => {
+    const { deliveries } = await leads.listDeliveries({ workspaceId, subscriptionId })
+    return deliveries[0]
+  })
+  const tooLarge = await textOf(found.deliveryId)
   expect(tooLarge).toContain('Nothing was sent, because its body would be larger than 64 KiB.')
   expect(tooLarge).not.toContain('deliveries retry')
 })
