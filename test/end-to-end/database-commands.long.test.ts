@@ -74,7 +74,9 @@ beforeAll(async () => {
     return connect.call(this)
   })
   const database = { uri: `${uri}${uri.includes('?') ? '&' : '/?'}monitorCommands=true`, name }
-  stack = await startLocalStack({ database, env: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', RATE_LIMIT_FACTOR: '100' } })
+  // For `TYPING_SECONDS` after its start, a core looks for typing that began before.
+  const env = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', RATE_LIMIT_FACTOR: '100', TYPING_SECONDS: '1' }
+  stack = await startLocalStack({ database, env })
   await startLocalWorker(stack)
   receiver = await startReceiver()
   operator = stack.operator()
