@@ -7,7 +7,8 @@ function readDataFile(path: string) {
     return readFileSync(path, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' && !lstatSync(path, { throwIfNoEntry: false })) return undefined
+    // A link to a missing file is a mistake. A file may have been written since.
+    if (code === 'ENOENT' && !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return undefined
     throw new SettingError(`${path} in DATA_DIR cannot be read (${code}): let it be a file that this user owns`)
   }
 }
