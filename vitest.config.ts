@@ -43,8 +43,8 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: filesOf(mode),
     exclude: ['**/node_modules/**', '**/dist/**'],
-    // One worker more than processors, because many tests wait. Long tests start processes of their own: with more
-    // workers than processors, the limits of some are too short.
+    // One worker more than processors, because many tests wait. Not for long tests: they start many processes, and
+    // some would exceed their time limits.
     maxWorkers: availableParallelism() + (mode === 'long' ? 0 : 1),
     // The conformance rules run concurrently, and many of them wait.
     maxConcurrency: 20,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Column, type Contender, compare, measured, type Part, type Running, tablesOf } from './measure.ts'
 import { type ServiceOptions, startService } from './service.ts'
 
-/** After a start, jobs run for the first time, and V8 compiles and collects for most of a minute. */
+/** After a start, jobs run for the first time, and V8 compiles code and collects garbage for most of a minute. */
 const restMs = 60_000
 /** Jobs look for due work with `findAndModify`, which writes nothing if there is none. */
 const writes = ['insert', 'update', 'delete', 'bulkWrite']

@@ -116,7 +116,7 @@ const isName = (url: string) => url.startsWith('dns:')
 const urlOf = (address: string, port: string) => `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
 
 const PROBE_EVERY_MS = 250
-/** Between two probes of a core that does not answer, and of each core while nobody uses the pool. */
+/** Milliseconds between two probes of a core that does not answer, or of any core while nobody uses the pool. */
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
 /** A core counts as silent after this number of 50 ms waits without an answer. */
@@ -138,12 +138,11 @@ const SOLE_SILENT_MS = 15_000
 async function watchCore(core: Connected['core'], cores: CorePool, signal: AbortSignal) {
   let pauseMs = PROBE_EVERY_MS
   let lastAnswerAt = performance.now()
-  let probedAt = 0
   for (;;) {
     await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {})
     if (signal.aborted) return
-    if (!cores.isInUse() && performance.now() - probedAt < PROBE_MAX_EVERY_MS) continue
-    probedAt = performance.now()
+    const isAlive = pauseMs === PROBE_EVERY_MS
+    if (isAlive && !cores.isInUse() && performance.now() - lastAnswerAt < PROBE_MAX_EVERY_MS) continue
     const outcome = await probe(core)
     if (signal.aborted) return
     pauseMs = outcome === 'alive' ? PROBE_EVERY_MS : Math.min(PROBE_MAX_EVERY_MS, pauseMs * 2)

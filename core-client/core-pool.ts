@@ -24,11 +24,11 @@ export class OutOfReachError extends Error {
 export interface PoolFollower {
   added(core: CoreNode): void
   removed(core: CoreNode): void
-  /** Whether it has work on a core that no call of the pool stands for, such as an open stream. */
+  /** Whether it uses the cores although it makes no call, for example by open streams. */
   isBusy?(): boolean
 }
 
-/** A pool rests if for this time nobody called, and no core that it uses was silent. */
+/** A pool counts as unused this long after the last call, unless a core that should answer has been silent this long. */
 const RESTS_AFTER_MS = 1_500
 
 interface Member {

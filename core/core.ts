@@ -34,7 +34,7 @@ export class Core extends ProcessParts {
   /** Returns the milliseconds since 1970. */
   now!: () => number
   random!: () => number
-  /** Aborts when the core stops. Work in the background then ends early, and another core completes it. */
+  /** Aborted when the core stops. Background work then ends early. Another core, or the next start, completes it. */
   readonly closing = new AbortController()
 
   constructor(fields: Omit<Core, keyof ProcessParts | 'closing'>) {

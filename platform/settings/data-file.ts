@@ -7,7 +7,7 @@ function readDataFile(path: string) {
     return readFileSync(path, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // A link to a missing file is a mistake. A file may have been written since.
+    // A link to nothing is a mistake. A plain file was written after the read, so it was missing.
     if (code === 'ENOENT' && !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return undefined
     throw new SettingError(`${path} in DATA_DIR cannot be read (${code}): let it be a file that this user owns`)
   }

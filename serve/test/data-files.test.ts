@@ -1,10 +1,12 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readAdminConfig } from '../../admin/config.ts'
 import { loadDeliveryConfig } from '../../delivery/config.ts'
 import { loadConfig } from '../../gateway/config.ts'
+import { readJsonFile } from '../../platform/settings/data-file.ts'
 import { dataFolderSecrets, readSecrets } from '../data-folder.ts'
 import { writePrivately } from '../private-folder.ts'
 
@@ -73,6 +75,28 @@ describe.each(Object.entries(readers).flatMap(([file, parts]) => Object.keys(par
     })
   },
 )
+
+it('a file that another process writes and removes at any moment is read or missing, and never an error', async () => {
+  const folder = newFolder()
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, 'demo.json')
+  const content = withEach('x')
+  const code = `const { renameSync, rmSync, writeFileSync } = require('node:fs')
+    const { path, content } = require('node:worker_threads').workerData
+    for (let turn = 0; turn < 5_000; turn += 1) {
+      writeFileSync(path + '.draft', content)
+      renameSync(path + '.draft', path)
+      rmSync(path)
+    }`
+  let isWriting = true
+  new Worker(code, { eval: true, workerData: { path, content } }).once('exit', () => (isWriting = false))
+  const found = new Set<string>()
+  while (isWriting) {
+    for (let read = 0; read < 100; read += 1) found.add(JSON.stringify(readJsonFile(path, '') ?? 'missing'))
+    await new Promise(setImmediate)
+  }
+  expect([...found].filter((each) => each !== '"missing"' && each !== content)).toEqual([])
+})
 
 it('a file that cannot be replaced is named, and leaves no draft', async () => {
   const folder = newFolder()

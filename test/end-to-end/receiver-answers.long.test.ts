@@ -264,7 +264,7 @@ it('each answer of a destination has its response class and its number of reques
     }
     // Each call asks about what is under way, so that the wait does not delay the attempts.
     const lookAtSome = () => Promise.all([...waiting].slice(0, 100).map(look))
-    // On a busy machine, repeats that are due come first.
+    // On a busy machine, due repeats of other deliveries delay first attempts.
     const made = () => requests.reduce((sum, count) => sum + count)
     for (let [left, before] = [waiting.size, made()]; left > 0; [left, before] = [waiting.size, made()]) {
       const hasMoved = async () => (await lookAtSome()) && (waiting.size < left || made() > before)
